@@ -1,0 +1,1 @@
+//! The UI-TARS action grammar: text to actions and back.

@@ -1,0 +1,1 @@
+//! The network: Qwen2.5-VL as in `transformers`.

@@ -1,0 +1,1 @@
+//! Moving events: writer, socket, commands.

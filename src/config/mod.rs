@@ -1,0 +1,1 @@
+//! Profiles: TOML to checked structs.

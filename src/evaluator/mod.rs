@@ -1,0 +1,1 @@
+//! Reads the end state and scores it.

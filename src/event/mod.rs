@@ -1,0 +1,1 @@
+//! The vocabulary of the event stream and its fold.

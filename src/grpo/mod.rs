@@ -1,0 +1,1 @@
+//! The algorithm without tensors: advantages, replay, packing.

@@ -1,0 +1,23 @@
+#![doc = include_str!("../ARCHITECTURE.md")]
+
+pub mod types;
+
+pub mod action;
+pub mod config;
+pub mod event;
+pub mod grpo;
+pub mod screen;
+
+pub mod bus;
+pub mod env;
+pub mod prompt;
+pub mod store;
+
+pub mod evaluator;
+pub mod policy;
+
+pub mod rollout;
+pub mod session;
+
+pub mod cli;
+pub mod tui;

@@ -1,0 +1,1 @@
+//! Replies from a file or from an expert, instead of a model.

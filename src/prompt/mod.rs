@@ -1,0 +1,1 @@
+//! Chat template and tokenizer: conversation to tokens.

@@ -1,0 +1,1 @@
+//! Running a policy in an environment until it ends.

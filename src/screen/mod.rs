@@ -1,0 +1,1 @@
+//! Pixels: smart resize, patches, PNG, thumbnails.

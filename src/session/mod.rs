@@ -1,0 +1,1 @@
+//! Wires and serves a run.
