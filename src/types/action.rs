@@ -12,6 +12,19 @@ pub struct Point {
     pub y: f32,
 }
 
+/// How a model writes coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyFormat {
+    /// Pixels of the resized image (UI-TARS 1.5): `start_box='(x,y)'`.
+    Absolute,
+    /// Thousandths of width and height (UI-TARS 1.0): `start_box='(x,y)'`.
+    #[serde(rename = "relative_1000")]
+    Relative1000,
+    /// Pixels of the resized image in `<point>x y</point>`.
+    Point,
+}
+
 /// Where a scroll goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

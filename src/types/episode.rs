@@ -23,7 +23,7 @@ pub enum EpisodeEnd {
 }
 
 /// Whose fault a failed episode was. Never the policy's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// The desktop did not start or reset.

@@ -1,0 +1,105 @@
+//! `[env]`, `[tasks]`, `[rollout]` and `[eval]`: what episodes run on, what is asked, how they
+//! are run and how policies are measured.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::simulated::SimulatedConfig;
+
+/// `[env]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvConfig {
+    /// Which kind of desktop.
+    pub kind: EnvKind,
+    /// Desktops, hence episodes running at a time.
+    pub desktops: usize,
+    /// Simulated desktops.
+    pub simulated: SimulatedConfig,
+}
+
+/// Which kind of desktop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvKind {
+    /// Drawn in this process, on a virtual clock.
+    Simulated,
+}
+
+/// `[tasks]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TasksConfig {
+    /// Tasks trained on: a set's name, a list file or a folder of task files.
+    pub pool: String,
+    /// Tasks never trained on, same forms.
+    pub heldout: String,
+    /// Whether each pass over the pool has its own order, drawn from the run's seed.
+    pub shuffle: bool,
+}
+
+/// `[rollout]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutConfig {
+    /// Actions, not replies, after which an episode ends.
+    pub max_steps: usize,
+    /// Who waits for whom.
+    pub schedule: Schedule,
+    /// Seconds of the run's clock after which an episode is given up as a straggler; 0 is never.
+    pub straggler_deadline_s: f64,
+    /// Times an episode ended by an error is started anew.
+    pub max_rerolls: u32,
+    /// Screenshots the model sees at once.
+    pub max_history_images: usize,
+}
+
+impl RolloutConfig {
+    /// Longest an episode may take; `straggler_deadline_s = 0` sets no limit.
+    pub fn deadline(&self) -> Duration {
+        if self.straggler_deadline_s > 0.0 {
+            Duration::from_secs_f64(self.straggler_deadline_s)
+        } else {
+            Duration::MAX
+        }
+    }
+}
+
+/// Who waits for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Each episode goes on as soon as its desktop and the policy are ready.
+    Async,
+    /// All episodes of an iteration step together. For comparison.
+    LockStep,
+}
+
+/// Who counts as successful, by how an episode ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// A step limit counts as declaring the task infeasible.
+    Standard,
+    /// A step limit scores nothing.
+    Hard,
+    /// A step limit is scored by the state.
+    Plain,
+}
+
+/// `[eval]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvalConfig {
+    /// The headline among the three that every evaluation reports.
+    pub protocol: Protocol,
+    /// 0 is greedy.
+    pub temperature: f64,
+    /// Episodes a task.
+    pub trials: usize,
+    /// Tasks of `arpo eval`: a set's name, a list file or a folder of task files.
+    pub tasks: String,
+    /// Held-out instances measured before and after training; 0 is none.
+    pub heldout_instances: usize,
+}

@@ -1,0 +1,619 @@
+//! The vocabulary's JSON, and what the fold makes of it.
+
+use serde_json::{Value, json};
+
+use crate::event::*;
+use crate::types::{Action, ErrorClass, Point, ScrollDirection};
+
+fn id(number: u64) -> EpisodeId {
+    EpisodeId {
+        incarnation: 1,
+        number,
+    }
+}
+
+fn group(iteration: u64, index: u32) -> GroupId {
+    GroupId {
+        iteration: Iteration(iteration),
+        index,
+    }
+}
+
+fn task(name: &str) -> TaskId {
+    TaskId(name.to_owned())
+}
+
+fn image(digit: char) -> ImageHash {
+    ImageHash(digit.to_string().repeat(32).into())
+}
+
+fn run_started() -> EventKind {
+    EventKind::RunStarted {
+        schema: SCHEMA_VERSION,
+        run: "r".to_owned(),
+        version: "0.1.0".to_owned(),
+        profile: "demo".to_owned(),
+        unix_ms: 1_764_432_000_000,
+        seed: u64::MAX,
+        desktops: 2,
+        group_size: 2,
+        tasks_per_iteration: 1,
+        iterations: 3,
+        max_steps: 15,
+        num_tasks: 4,
+        context_tokens: 2048,
+        learning_rate: 1e-6,
+        temperature: 1.0,
+        virtual_clock: true,
+    }
+}
+
+fn episode_started(number: u64, group: Option<GroupId>, sample: u32, desktop: u32) -> EventKind {
+    EventKind::EpisodeStarted {
+        episode: id(number),
+        purpose: if group.is_some() {
+            Purpose::Train
+        } else {
+            Purpose::Evaluate
+        },
+        group,
+        sample,
+        task: task("h2o"),
+        desktop,
+    }
+}
+
+fn episode_finished(number: u64, outcome: f32, steps: u32) -> EventKind {
+    EventKind::EpisodeFinished {
+        episode: id(number),
+        purpose: Purpose::Train,
+        task: task("h2o"),
+        end: EpisodeEnd::Finished,
+        outcome,
+        format: 0.0,
+        state_score: outcome,
+        steps,
+        tokens: 100,
+        sampled_tokens: 30,
+        clock_ms: 5000,
+    }
+}
+
+fn episode_failed(number: u64, message: &str) -> EventKind {
+    EventKind::EpisodeFailed {
+        episode: id(number),
+        purpose: Purpose::Train,
+        task: task("h2o"),
+        class: ErrorClass::Timeout,
+        message: message.to_owned(),
+        rerolled: true,
+    }
+}
+
+fn step_finished(number: u64, step: u32) -> EventKind {
+    EventKind::StepFinished {
+        episode: id(number),
+        step,
+        thought: "把 2 变成下标".to_owned(),
+        actions: vec![
+            Action::Click {
+                at: Point { x: 1.5, y: 2.0 },
+            },
+            Action::Scroll {
+                at: None,
+                direction: ScrollDirection::Down,
+            },
+        ],
+        malformed: None,
+        reply_tokens: 12,
+        mean_logprob: F(-0.25),
+        generate_ms: 40,
+        act_ms: 2500,
+    }
+}
+
+/// One event of every kind, and of every shape where a kind has several.
+fn every_kind() -> Vec<EventKind> {
+    let states = [
+        TrainerState::Starting,
+        TrainerState::Running,
+        TrainerState::Pausing(SafePoint::EnvStep),
+        TrainerState::Paused(SafePoint::PreUpdate),
+        TrainerState::Stopping,
+        TrainerState::Finished,
+        TrainerState::Failed,
+    ];
+    let commands = [
+        Command::Pause {
+            at: SafePoint::Batch,
+        },
+        Command::Resume,
+        Command::StepPhase,
+        Command::StepIteration,
+        Command::Stop,
+        Command::Checkpoint,
+        Command::SetLearningRate { value: 3e-4 },
+        Command::SetTemperature { value: 0.7 },
+        Command::SetDesktops { value: 128 },
+    ];
+    let mut kinds = vec![run_started()];
+    kinds.extend(states.map(|state| EventKind::StateChanged { state }));
+    for (number, request) in (0..).zip(commands) {
+        kinds.push(EventKind::CommandReceived {
+            id: number,
+            request,
+            origin: "ctl".to_owned(),
+        });
+    }
+    kinds.extend(work_kinds());
+    kinds.extend(report_kinds());
+    kinds
+}
+
+fn work_kinds() -> Vec<EventKind> {
+    let (iteration, phase) = (Iteration(2), Phase::OldLogprobs);
+    vec![
+        EventKind::RunResumed {
+            from_iteration: iteration,
+            discard_from_seq: 7,
+            incarnation: 1,
+        },
+        EventKind::IterationStarted {
+            iteration,
+            policy: PolicyVersion(4),
+        },
+        EventKind::PhaseStarted {
+            iteration,
+            phase,
+            total: 64,
+        },
+        EventKind::PhaseProgress {
+            phase,
+            done: 3,
+            total: 64,
+        },
+        EventKind::PhaseFinished {
+            iteration,
+            phase,
+            wall_ms: 900,
+        },
+        EventKind::GroupStarted {
+            group: group(2, 0),
+            task: task("h2o"),
+            instruction: "Make the 2 in H2O a subscript".to_owned(),
+            infeasible: false,
+        },
+        episode_started(0, Some(group(2, 0)), 1, 0),
+        episode_started(1, None, 0, 1),
+        EventKind::ObservationTaken {
+            episode: id(0),
+            step: 0,
+            image: image('a'),
+        },
+        EventKind::ActingStarted {
+            episode: id(0),
+            step: 0,
+        },
+        EventKind::ScoringStarted { episode: id(0) },
+        step_finished(0, 0),
+        episode_finished(0, 0.7, 1),
+        episode_failed(1, "no answer"),
+        EventKind::GroupFinished {
+            group: group(2, 0),
+            outcomes: vec![Some(0.1), None],
+            std: F(f64::NAN),
+        },
+        EventKind::ReplayInjected {
+            group: group(2, 0),
+            sample: 1,
+            source: id(0),
+            source_policy: PolicyVersion(3),
+        },
+        EventKind::ReplayStored {
+            task: task("h2o"),
+            episode: id(0),
+            stored: 1,
+        },
+        EventKind::AdvantagesComputed {
+            group: group(2, 0),
+            members: vec![MemberSignal {
+                episode: id(0),
+                reward: 0.1,
+                advantage: F(-1.25),
+                replayed: true,
+            }],
+        },
+        EventKind::PolicyPublished {
+            policy: PolicyVersion(5),
+        },
+        EventKind::CheckpointSaved {
+            iterations_done: 3,
+            path: "checkpoints/iter-000003".to_owned(),
+            weights: "00ff".to_owned(),
+        },
+    ]
+}
+
+fn report_kinds() -> Vec<EventKind> {
+    let nan = F(f64::NAN);
+    vec![
+        EventKind::UpdateFinished(UpdateReport {
+            grad_norm: F(f64::INFINITY),
+            approx_kl: F(f64::NEG_INFINITY),
+            skipped: true,
+            ..UpdateReport::default()
+        }),
+        EventKind::IterationFinished(IterationReport {
+            iteration: Iteration(2),
+            reward_mean: F(0.5),
+            logprob_gap: nan,
+            ..IterationReport::default()
+        }),
+        EventKind::EvalFinished(Box::new(EvalReport {
+            name: "heldout_first".to_owned(),
+            ..EvalReport::default()
+        })),
+        EventKind::SettingChanged {
+            key: TEMPERATURE_KEY.to_owned(),
+            value: F(0.7),
+        },
+        EventKind::CommandAccepted { id: 0 },
+        EventKind::CommandRefused {
+            id: 1,
+            reason: "not paused".to_owned(),
+        },
+        EventKind::CommandDone { id: 0 },
+        EventKind::Notice {
+            level: NoticeLevel::Warning,
+            text: "two words".to_owned(),
+        },
+        EventKind::RunFinished(RunSummary {
+            status: "finished".to_owned(),
+            heldout_last: Some(0.25),
+            reward_last: nan,
+            ..RunSummary::default()
+        }),
+        EventKind::Unknown,
+    ]
+}
+
+fn numbered(kinds: impl IntoIterator<Item = EventKind>) -> Vec<Event> {
+    let number = |(seq, kind)| Event {
+        seq,
+        at_ms: seq * 10,
+        kind,
+    };
+    (0..).zip(kinds).map(number).collect()
+}
+
+#[test]
+fn every_kind_survives_json() {
+    for event in numbered(every_kind()) {
+        let line = serde_json::to_string(&event).unwrap();
+        assert!(
+            !line.contains('\n') && !line.contains("null,null"),
+            "{line}"
+        );
+        let back: Event = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        assert_eq!(back, event, "{line}");
+    }
+}
+
+#[test]
+fn lines_are_flat_and_named_in_snake_case() {
+    let event = Event {
+        seq: 7,
+        at_ms: 1200,
+        kind: EventKind::StateChanged {
+            state: TrainerState::Paused(SafePoint::PreUpdate),
+        },
+    };
+    let line = serde_json::to_value(&event).unwrap();
+    let expected = json!({"seq": 7, "at_ms": 1200, "type": "state_changed", "state": "paused",
+        "at": "pre_update"});
+    assert_eq!(line, expected);
+}
+
+#[test]
+fn unknown_kinds_and_fields_are_tolerated() {
+    let newer = r#"{"seq":3,"at_ms":9,"type":"desktop_hibernated","desktop":4}"#;
+    let event: Event = serde_json::from_str(newer).unwrap();
+    assert_eq!((event.seq, event.kind), (3, EventKind::Unknown));
+
+    for event in numbered(every_kind()) {
+        let mut line = serde_json::to_value(&event).unwrap();
+        line["added_later"] = json!({"deep": [1, 2]});
+        let back: Event = serde_json::from_value(line.clone()).unwrap();
+        assert_eq!(back, event, "{line}");
+    }
+}
+
+#[test]
+fn floats_survive_whatever_they_are() {
+    for value in [
+        0.1,
+        -0.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        5e-324,
+        1e308,
+    ] {
+        let text = serde_json::to_string(&F(value)).unwrap();
+        let back: F = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, F(value), "{text}");
+        if !value.is_nan() {
+            assert_eq!(back.0.to_bits(), value.to_bits(), "{text}");
+        }
+    }
+    assert_eq!(serde_json::from_str::<F>("3").unwrap(), F(3.0));
+    assert!(serde_json::from_str::<F>("\"many\"").is_err());
+    assert!(F(f64::NAN).partial_cmp(&F(1.0)).is_none());
+}
+
+#[test]
+fn the_state_survives_json_at_every_cut() {
+    let events = numbered(every_kind());
+    let mut state = RunState::default();
+    for event in &events {
+        state.apply(event);
+        let text = serde_json::to_string(&state).unwrap();
+        let back: RunState = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, state);
+    }
+    // An older console reads a state with parts it does not know.
+    let mut value: Value = serde_json::to_value(&state).unwrap();
+    value["added_later"] = json!(1);
+    assert_eq!(serde_json::from_value::<RunState>(value).unwrap(), state);
+}
+
+#[test]
+fn an_episode_is_followed_from_reset_to_score() {
+    let events = numbered([
+        run_started(),
+        EventKind::IterationStarted {
+            iteration: Iteration(0),
+            policy: PolicyVersion(0),
+        },
+        EventKind::GroupStarted {
+            group: group(0, 0),
+            task: task("h2o"),
+            instruction: "…".to_owned(),
+            infeasible: false,
+        },
+        episode_started(5, Some(group(0, 0)), 1, 1),
+        EventKind::ObservationTaken {
+            episode: id(5),
+            step: 0,
+            image: image('a'),
+        },
+        EventKind::ActingStarted {
+            episode: id(5),
+            step: 0,
+        },
+        step_finished(5, 0),
+        EventKind::ObservationTaken {
+            episode: id(5),
+            step: 1,
+            image: image('b'),
+        },
+        EventKind::ScoringStarted { episode: id(5) },
+        episode_finished(5, 1.0, 1),
+    ]);
+    let phases = [
+        (3, DesktopPhase::Resetting),
+        (4, DesktopPhase::Thinking),
+        (5, DesktopPhase::Acting),
+        (6, DesktopPhase::Acting),
+        (7, DesktopPhase::Thinking),
+        (8, DesktopPhase::Scoring),
+        (9, DesktopPhase::Idle),
+    ];
+    let mut state = RunState::default();
+    let mut expected = phases.iter();
+    for event in &events {
+        state.apply(event);
+        if event.seq >= 3 {
+            let desktop = &state.desktops[1];
+            assert_eq!((event.seq, desktop.phase), *expected.next().unwrap());
+        }
+    }
+    // Acting began with event 5; event 6 is of the same phase.
+    let halfway = RunState::from_events(&events[..7]);
+    assert_eq!(halfway.desktops[1].since_ms, 50);
+    assert_eq!(halfway.groups[&group(0, 0)].members, [None, Some(id(5))]);
+
+    let episode = &state.episodes[&id(5)];
+    assert_eq!(episode.steps.len(), 1);
+    assert_eq!(episode.steps[0].image, Some(image('a')));
+    assert_eq!(episode.final_image, Some(image('b')));
+    assert_eq!(episode.newest_image(), Some(&image('b')));
+    assert_eq!(state.desktops[1].image, Some(image('b')));
+    assert_eq!(state.counters.episodes, 1);
+    assert_eq!(state.counters.successes, 1);
+}
+
+#[test]
+fn a_late_event_does_not_touch_the_desktops_next_episode() {
+    let events = numbered([
+        run_started(),
+        episode_started(0, None, 0, 0),
+        episode_started(1, None, 0, 0),
+        episode_failed(0, "late"),
+    ]);
+    let state = RunState::from_events(&events);
+    assert_eq!(state.desktops[0].episode, Some(id(1)));
+    assert_eq!(state.desktops[0].phase, DesktopPhase::Resetting);
+    assert!(state.episodes[&id(0)].failure.is_some());
+}
+
+#[test]
+fn equal_failures_make_one_row_with_a_count() {
+    let failures = (0..10_000).map(|number| episode_failed(number, "no answer within 30 s"));
+    let state = RunState::from_events(&numbered(failures));
+    assert_eq!(state.notices.len(), 1);
+    assert_eq!(state.notices[0].count, 10_000);
+    assert_eq!(state.notices[0].first_ms, 0);
+    assert_eq!(state.notices[0].episode, Some(id(9999)));
+    assert_eq!(state.counters.errors[&ErrorClass::Timeout], 10_000);
+    assert!(state.failures.len() < 1000);
+}
+
+#[test]
+fn replay_keeps_what_the_buffer_keeps() {
+    let stored = |number: u64, stored: u32| EventKind::ReplayStored {
+        task: task("h2o"),
+        episode: id(number),
+        stored,
+    };
+    let events = numbered([
+        EventKind::GroupStarted {
+            group: group(0, 0),
+            task: task("h2o"),
+            instruction: String::new(),
+            infeasible: false,
+        },
+        episode_started(9, Some(group(0, 0)), 1, 0),
+        stored(1, 1),
+        stored(2, 2),
+        stored(3, 2),
+        EventKind::ReplayInjected {
+            group: group(0, 0),
+            sample: 1,
+            source: id(3),
+            source_policy: PolicyVersion(1),
+        },
+    ]);
+    let state = RunState::from_events(&events);
+    let replay = &state.replay[&task("h2o")];
+    let kept: Vec<_> = replay
+        .successes
+        .iter()
+        .map(|s| (s.episode, s.used))
+        .collect();
+    assert_eq!(kept, [(id(2), 0), (id(3), 1)]);
+    assert_eq!(state.stored_successes(), 2);
+    assert_eq!(state.episodes[&id(9)].replaced_by, Some(id(3)));
+}
+
+#[test]
+fn commands_keep_their_answer_and_settings_their_value() {
+    let received = |id, request| EventKind::CommandReceived {
+        id,
+        request,
+        origin: "ctl".to_owned(),
+    };
+    let state = RunState::from_events(&numbered([
+        run_started(),
+        received(0, Command::SetTemperature { value: 0.7 }),
+        received(1, Command::Resume),
+        EventKind::CommandAccepted { id: 0 },
+        EventKind::CommandRefused {
+            id: 1,
+            reason: "not paused".to_owned(),
+        },
+        EventKind::SettingChanged {
+            key: TEMPERATURE_KEY.to_owned(),
+            value: F(0.7),
+        },
+        EventKind::SettingChanged {
+            key: "eval.temperature".to_owned(),
+            value: F(0.1),
+        },
+        EventKind::CommandDone { id: 0 },
+    ]));
+    assert_eq!(state.commands[0].status, CommandStatus::Done);
+    let refused = CommandStatus::Refused {
+        reason: "not paused".to_owned(),
+    };
+    assert_eq!(state.commands[1].status, refused);
+    assert_eq!(state.settings.temperature, F(0.7));
+    assert_eq!(state.settings.learning_rate, F(1e-6));
+}
+
+#[test]
+fn missing_and_discarded_events_are_told_apart() {
+    let event = |seq, kind| Event {
+        seq,
+        at_ms: seq,
+        kind,
+    };
+    let resumed = |discard_from_seq| EventKind::RunResumed {
+        from_iteration: Iteration(0),
+        discard_from_seq,
+        incarnation: 1,
+    };
+    let check = |events: &[Event], missed, superseded| {
+        let state = RunState::from_events(events);
+        assert_eq!((state.missed, state.superseded), (missed, superseded));
+    };
+    check(
+        &[event(0, run_started()), event(3, EventKind::Unknown)],
+        2,
+        0,
+    );
+    // A reader left events 1..9 out, as the resume says.
+    check(&[event(0, run_started()), event(9, resumed(1))], 0, 0);
+    // Events 1..3 never arrived, 3..9 were left out.
+    check(&[event(0, run_started()), event(9, resumed(3))], 2, 0);
+    // Event 1 was folded in although the resume discards it.
+    check(
+        &[
+            event(0, run_started()),
+            event(1, EventKind::Unknown),
+            event(2, resumed(1)),
+        ],
+        0,
+        1,
+    );
+}
+
+#[test]
+fn memory_is_bounded_over_a_long_run() {
+    let mut state = RunState::default();
+    let mut seq = 0;
+    let mut apply = |state: &mut RunState, kind| {
+        state.apply(&Event {
+            seq,
+            at_ms: seq,
+            kind,
+        });
+        seq += 1;
+    };
+    apply(&mut state, run_started());
+    let mut number = 0;
+    for iteration in 0..200 {
+        apply(
+            &mut state,
+            EventKind::IterationStarted {
+                iteration: Iteration(iteration),
+                policy: PolicyVersion(iteration),
+            },
+        );
+        for index in 0..32 {
+            apply(
+                &mut state,
+                EventKind::GroupStarted {
+                    group: group(iteration, index),
+                    task: task(&format!("task {index}")),
+                    instruction: String::new(),
+                    infeasible: false,
+                },
+            );
+            for sample in 0..8 {
+                let of = Some(group(iteration, index));
+                apply(&mut state, episode_started(number, of, sample, sample));
+                apply(&mut state, episode_finished(number, 0.0, 0));
+                number += 1;
+            }
+            apply(&mut state, episode_started(number, None, 0, 0));
+            number += 1;
+        }
+    }
+    assert_eq!(state.groups.len(), 3 * 32);
+    let of_groups = state.episodes.values().filter(|e| e.group.is_some());
+    assert_eq!(of_groups.count(), 3 * 256);
+    assert!(state.episodes.len() <= 3 * 256 + 512);
+    assert_eq!(state.missed, 0);
+    assert_eq!(state.groups_of(Iteration(198)).count(), 32);
+}
