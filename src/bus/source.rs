@@ -1,0 +1,267 @@
+//! `Source`: a run to look at, wherever it is. In process, attached and recorded give the same
+//! state, the same items and the same pictures, so a console knows no difference.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::sleep;
+
+use crate::bus::server::read_picture;
+use crate::bus::{BusError, CommandTicket, Controller, EventSink, Watch};
+use crate::event::{Command, CommandStatus, Event, RunState};
+use crate::store::{Line, RunDir, StoreError};
+use crate::types::ImageHash;
+
+/// Items waiting for the viewer. When it is full, whoever feeds it waits, falls behind the log,
+/// and catches the viewer up by a snapshot.
+pub(super) const ITEMS: usize = 1024;
+/// Commands on their way to the engine.
+pub(super) const COMMANDS: usize = 16;
+/// Answers of one command.
+pub(super) const ANSWERS: usize = 3;
+/// Pictures asked for and not yet fetched; a screen shows fewer.
+pub(super) const PICTURE_REQUESTS: usize = 64;
+/// A viewer that falls behind is caught up no more often than this.
+const CATCH_UP: Duration = Duration::from_millis(500);
+
+/// What comes after the state a source begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceItem {
+    /// To be folded into the state.
+    Event(Arc<Event>),
+    /// Takes the state's place: the viewer was too slow, or the connection was lost.
+    Resync {
+        /// The new state.
+        state: Box<RunState>,
+        /// Events never shown because of slowness; 0 after a reconnection.
+        missed: u64,
+    },
+    /// Nothing happened, but the engine lives.
+    Heard,
+    /// The connection was lost; it is tried again until a `Resync` says that it is back.
+    Lost {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A run to look at.
+#[derive(Debug)]
+pub struct Source {
+    /// The run's name.
+    pub run: String,
+    /// The state to begin with.
+    pub state: RunState,
+    /// What comes after; ends when the run is over and all of it was received.
+    pub items: mpsc::Receiver<SourceItem>,
+    /// The run's screenshots.
+    pub pictures: Pictures,
+    /// Where commands go; absent where there is nothing to command.
+    pub commands: Option<CommandSender>,
+}
+
+impl Source {
+    /// A run of this very process.
+    pub async fn of_engine(
+        run_root: &Path,
+        sink: &EventSink,
+        controller: Option<Controller>,
+    ) -> Result<Self, BusError> {
+        let run = RunDir::open(run_root).map_err(BusError::store)?;
+        let Watch { state, lines } = sink.watch().await?;
+        let (sender, items) = mpsc::channel(ITEMS);
+        let run = Arc::new(run);
+        tokio::spawn(forward(lines, sink.clone(), Arc::clone(&run), sender));
+        Ok(Self {
+            run: run.name(),
+            state,
+            items,
+            pictures: Pictures(PicturePlace::Folder(run)),
+            commands: controller.map(|controller| CommandSender(Commands::Local(controller))),
+        })
+    }
+
+    /// A recorded run: its state as the log ends. Nothing follows.
+    pub fn recorded(run: RunDir) -> Result<Self, StoreError> {
+        let state = run.state()?;
+        let (_, items) = mpsc::channel(1);
+        Ok(Self {
+            run: run.name(),
+            state,
+            items,
+            pictures: Pictures::in_folder(run),
+            commands: None,
+        })
+    }
+
+    /// A recorded run from event `from_seq` on: the state before it, and then every event as
+    /// fast as it is received.
+    pub fn playback(run: RunDir, from_seq: u64) -> Result<Self, StoreError> {
+        let state = run.state_before(from_seq)?;
+        let events = run.read_events(from_seq)?;
+        let (sender, items) = mpsc::channel(ITEMS);
+        thread::Builder::new()
+            .name("playback".to_owned())
+            .spawn(move || {
+                for event in events {
+                    let item = match event {
+                        Ok(event) => SourceItem::Event(Arc::new(event)),
+                        Err(error) => SourceItem::Lost {
+                            reason: error.to_string(),
+                        },
+                    };
+                    if sender.blocking_send(item).is_err() {
+                        return;
+                    }
+                }
+            })
+            .expect("a process that starts can start a thread");
+        Ok(Self {
+            run: run.name(),
+            state,
+            items,
+            pictures: Pictures::in_folder(run),
+            commands: None,
+        })
+    }
+
+    /// The same without a way to command.
+    pub fn watching(self) -> Self {
+        Self {
+            commands: None,
+            ..self
+        }
+    }
+}
+
+/// Hands lines on until the run is over or nobody listens.
+async fn forward(
+    mut lines: broadcast::Receiver<Arc<Line>>,
+    sink: EventSink,
+    run: Arc<RunDir>,
+    items: mpsc::Sender<SourceItem>,
+) {
+    loop {
+        let missed = match lines.recv().await {
+            Ok(line) => {
+                let event = Arc::new(line.event.clone());
+                if items.send(SourceItem::Event(event)).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Err(RecvError::Closed) => return,
+            Err(RecvError::Lagged(missed)) => missed,
+        };
+        sleep(CATCH_UP).await;
+        let (state, following) = match sink.watch().await {
+            Ok(watch) => (Ok(watch.state), Some(watch.lines)),
+            // The run is over: the log's end is the end.
+            Err(_) => (run.state(), None),
+        };
+        let item = match state {
+            Ok(state) => SourceItem::Resync {
+                state: Box::new(state),
+                missed,
+            },
+            Err(error) => SourceItem::Lost {
+                reason: error.to_string(),
+            },
+        };
+        if items.send(item).await.is_err() {
+            return;
+        }
+        match following {
+            Some(following) => lines = following,
+            None => return,
+        }
+    }
+}
+
+/// Where commands go. Clones share the way.
+#[derive(Clone, Debug)]
+pub struct CommandSender(pub(super) Commands);
+
+#[derive(Clone, Debug)]
+pub(super) enum Commands {
+    Local(Controller),
+    Socket(mpsc::Sender<Asked>),
+}
+
+/// A command on its way over the socket.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) command: Command,
+    pub(super) answers: mpsc::Sender<(u64, CommandStatus)>,
+}
+
+impl CommandSender {
+    /// Asks for something. Returns at once. The ticket ends without a final answer if the
+    /// connection is lost.
+    pub fn send(&self, command: Command) -> CommandTicket {
+        match &self.0 {
+            Commands::Local(controller) => controller.submit(command, "console"),
+            Commands::Socket(queue) => {
+                let (answers, receiver) = mpsc::channel(ANSWERS);
+                // If it is full or closed, the ticket ends at once, as for a lost connection.
+                let _ = queue.try_send(Asked { command, answers });
+                CommandTicket { answers: receiver }
+            }
+        }
+    }
+}
+
+/// A run's screenshots, still encoded. Clones share the way.
+#[derive(Clone, Debug)]
+pub struct Pictures(pub(super) PicturePlace);
+
+#[derive(Clone, Debug)]
+pub(super) enum PicturePlace {
+    Folder(Arc<RunDir>),
+    Socket(mpsc::Sender<PictureRequest>),
+}
+
+/// A picture asked for over the socket.
+#[derive(Debug)]
+pub(super) struct PictureRequest {
+    pub(super) hash: ImageHash,
+    pub(super) reply: oneshot::Sender<Result<Vec<u8>, BusError>>,
+}
+
+impl Pictures {
+    fn in_folder(run: RunDir) -> Self {
+        Self(PicturePlace::Folder(Arc::new(run)))
+    }
+
+    /// A picture's PNG. Dropping the future gives the request up.
+    pub async fn png(&self, hash: &ImageHash) -> Result<Vec<u8>, BusError> {
+        match &self.0 {
+            PicturePlace::Folder(run) => read_picture(run, hash).map_err(BusError::NoPicture),
+            PicturePlace::Socket(queue) => {
+                let (reply, answer) = oneshot::channel();
+                let hash = hash.clone();
+                let request = PictureRequest { hash, reply };
+                queue.send(request).await.map_err(|_| BusError::Lost)?;
+                answer.await.map_err(|_| BusError::Lost)?
+            }
+        }
+    }
+
+    /// `png` for threads outside the async runtime.
+    pub fn png_blocking(&self, hash: &ImageHash) -> Result<Vec<u8>, BusError> {
+        match &self.0 {
+            PicturePlace::Folder(run) => read_picture(run, hash).map_err(BusError::NoPicture),
+            PicturePlace::Socket(queue) => {
+                let (reply, answer) = oneshot::channel();
+                let hash = hash.clone();
+                let request = PictureRequest { hash, reply };
+                queue.blocking_send(request).map_err(|_| BusError::Lost)?;
+                answer.blocking_recv().map_err(|_| BusError::Lost)?
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Episodes: JSON for people, and the token stream in a binary file beside it.
+//!
+//! `episodes/0000/0-000123.json` holds everything but the tokens; `0-000123.tokens` holds those:
+//!
+//! ```text
+//! "ARPOTOKS"  u32 version = 1  u32 n            all numbers little endian
+//! u32 id × n  u8 mask × n  f32 log-prob × n     log-probs bit for bit
+//! blake3 of all before, 32 bytes
+//! ```
+//!
+//! The JSON is renamed into place last: an episode is there once it is.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::atomic::{self, Durability};
+use crate::store::{RunDir, StoreError};
+use crate::types::{
+    Episode, EpisodeEnd, EpisodeId, FailedEpisode, GroupId, ImageHash, Reward, Step, TaskId,
+    TokenStream,
+};
+
+const MAGIC: &[u8; 8] = b"ARPOTOKS";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 32;
+/// Bytes of a token: id, mask, log-prob.
+const TOKEN_BYTES: usize = 4 + 1 + 4;
+
+/// `Episode` with its tokens counted.
+#[derive(Serialize, Deserialize)]
+struct EpisodeRecord {
+    id: EpisodeId,
+    task: TaskId,
+    group: Option<GroupId>,
+    sample: u32,
+    seed: u64,
+    end: EpisodeEnd,
+    reward: Reward,
+    state_score: f32,
+    infeasible: bool,
+    human_touched: bool,
+    tokens: usize,
+    sampled_tokens: usize,
+    steps: Vec<Step>,
+    final_screenshot: Option<ImageHash>,
+}
+
+impl RunDir {
+    /// Stores an episode. Storing one again replaces it.
+    pub fn put_episode(&self, episode: &Episode) -> Result<(), StoreError> {
+        let path = self.episode_path(episode.id, "tokens");
+        atomic::write(&path, &encode_tokens(&episode.tokens), Durability::Process)?;
+        let record = EpisodeRecord {
+            id: episode.id,
+            task: episode.task.clone(),
+            group: episode.group,
+            sample: episode.sample,
+            seed: episode.seed,
+            end: episode.end,
+            reward: episode.reward,
+            state_score: episode.state_score,
+            infeasible: episode.infeasible,
+            human_touched: episode.human_touched,
+            tokens: episode.tokens.len(),
+            sampled_tokens: episode.tokens.num_sampled(),
+            steps: episode.steps.clone(),
+            final_screenshot: episode.final_screenshot.clone(),
+        };
+        write_json(&self.episode_path(episode.id, "json"), &record)
+    }
+
+    /// Stores what is known of an episode that an error ended.
+    pub fn put_failed_episode(&self, episode: &FailedEpisode) -> Result<(), StoreError> {
+        write_json(&self.episode_path(episode.id, "failed.json"), episode)
+    }
+
+    /// A stored episode with its tokens.
+    pub fn episode(&self, id: EpisodeId) -> Result<Episode, StoreError> {
+        let record = self.episode_record(id)?;
+        let path = self.episode_path(id, "tokens");
+        let bytes = fs::read(&path).map_err(|error| self.no_episode(id, &path, error))?;
+        let tokens = decode_tokens(&path, &bytes)?;
+        if tokens.len() != record.tokens {
+            let reason = format!("it has {} tokens, not {}", tokens.len(), record.tokens);
+            return Err(StoreError::damaged(&path, reason));
+        }
+        Ok(record.into_episode(tokens))
+    }
+
+    /// A stored episode without its tokens, which people do not read.
+    pub fn episode_without_tokens(&self, id: EpisodeId) -> Result<Episode, StoreError> {
+        let record = self.episode_record(id)?;
+        Ok(record.into_episode(TokenStream::default()))
+    }
+
+    /// What is known of an episode that an error ended.
+    pub fn failed_episode(&self, id: EpisodeId) -> Result<FailedEpisode, StoreError> {
+        self.read_json(id, &self.episode_path(id, "failed.json"))
+    }
+
+    /// Whether the episode is stored.
+    pub fn has_episode(&self, id: EpisodeId) -> bool {
+        self.episode_path(id, "json").exists()
+    }
+
+    /// Path of an episode's file. Folders hold a thousand numbers each.
+    pub(super) fn episode_path(&self, id: EpisodeId, extension: &str) -> PathBuf {
+        let folder = format!("{:04}", id.number / 1000);
+        let file = format!("{id}.{extension}");
+        self.root().join("episodes").join(folder).join(file)
+    }
+
+    fn episode_record(&self, id: EpisodeId) -> Result<EpisodeRecord, StoreError> {
+        self.read_json(id, &self.episode_path(id, "json"))
+    }
+
+    fn read_json<T: for<'de> Deserialize<'de>>(
+        &self,
+        id: EpisodeId,
+        path: &Path,
+    ) -> Result<T, StoreError> {
+        let text = fs::read(path).map_err(|error| self.no_episode(id, path, error))?;
+        serde_json::from_slice(&text).map_err(|error| StoreError::damaged(path, error.to_string()))
+    }
+
+    fn no_episode(&self, id: EpisodeId, path: &Path, error: io::Error) -> StoreError {
+        match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NoEpisode {
+                id,
+                path: self.root().to_owned(),
+            },
+            _ => StoreError::io("read", path)(error),
+        }
+    }
+}
+
+impl EpisodeRecord {
+    fn into_episode(self, tokens: TokenStream) -> Episode {
+        Episode {
+            id: self.id,
+            task: self.task,
+            group: self.group,
+            sample: self.sample,
+            seed: self.seed,
+            steps: self.steps,
+            final_screenshot: self.final_screenshot,
+            tokens,
+            end: self.end,
+            state_score: self.state_score,
+            infeasible: self.infeasible,
+            reward: self.reward,
+            human_touched: self.human_touched,
+        }
+    }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|error| StoreError::damaged(path, error.to_string()))?;
+    text.push(b'\n');
+    atomic::write(path, &text, Durability::Process)
+}
+
+/// The token file's bytes.
+pub(super) fn encode_tokens(tokens: &TokenStream) -> Vec<u8> {
+    let n = tokens.len();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + n * TOKEN_BYTES + CHECKSUM_BYTES);
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    let n = u32::try_from(n).expect("no context holds 2^32 tokens");
+    bytes.extend_from_slice(&n.to_le_bytes());
+    bytes.extend(tokens.ids().iter().flat_map(|id| id.to_le_bytes()));
+    bytes.extend(tokens.mask().iter().map(|&sampled| u8::from(sampled)));
+    let logprobs = tokens.sampler_logprobs().iter();
+    bytes.extend(logprobs.flat_map(|logprob| logprob.to_le_bytes()));
+    let checksum = blake3::hash(&bytes);
+    bytes.extend_from_slice(checksum.as_bytes());
+    bytes
+}
+
+/// The tokens in a token file's bytes; `path` is for messages.
+pub(super) fn decode_tokens(path: &Path, bytes: &[u8]) -> Result<TokenStream, StoreError> {
+    if bytes.len() < HEADER_BYTES + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
+        return Err(StoreError::damaged(path, "it is no token file"));
+    }
+    let version = u32_at(bytes, 8);
+    if version > VERSION {
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found: version,
+            known: VERSION,
+        });
+    }
+    let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+    if blake3::hash(body).as_bytes() != checksum {
+        return Err(StoreError::damaged(path, "its checksum does not match"));
+    }
+    let n = u32_at(bytes, 12) as usize;
+    let body = &body[HEADER_BYTES..];
+    if body.len() != n * TOKEN_BYTES {
+        return Err(StoreError::damaged(path, "its length does not match"));
+    }
+    let (ids, rest) = body.split_at(4 * n);
+    let (mask, logprobs) = rest.split_at(n);
+    let ids: Vec<u32> = ids.chunks_exact(4).map(|b| u32_at(b, 0)).collect();
+    let logprobs: Vec<f32> = logprobs
+        .chunks_exact(4)
+        .map(|b| f32::from_bits(u32_at(b, 0)))
+        .collect();
+    Ok(assemble(&ids, mask, &logprobs))
+}
+
+/// Puts runs of prompt and of sampled tokens together again.
+fn assemble(ids: &[u32], mask: &[u8], logprobs: &[f32]) -> TokenStream {
+    let mut tokens = TokenStream::default();
+    let mut start = 0;
+    for run in mask.chunk_by(|a, b| a == b) {
+        let range = start..start + run.len();
+        start = range.end;
+        if run[0] == 0 {
+            tokens.push_prompt(&ids[range]);
+        } else {
+            tokens.push_sampled(&ids[range.clone()], &logprobs[range]);
+        }
+    }
+    tokens
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0_u8; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
