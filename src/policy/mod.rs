@@ -6,12 +6,13 @@
 
 pub mod scripted;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::types::{EpisodeId, PolicyVersion, Screenshot};
+use crate::types::{EpisodeId, PolicyVersion, Screenshot, Task};
 
 /// A session of one policy. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,10 +24,12 @@ pub struct SessionId(pub u64);
 pub struct SessionSpec {
     /// The episode it serves; orders batches and picks the lane.
     pub episode: EpisodeId,
+    /// Its place in its group, or among its task's trials.
+    pub sample: u32,
     /// Seed of its sampling.
     pub seed: u64,
-    /// The task's instruction, for policies that do not read tokens (scripts, experts).
-    pub instruction: String,
+    /// The task, for policies that do not read tokens (scripts, experts).
+    pub task: Arc<Task>,
 }
 
 /// How to sample one reply.
@@ -121,8 +124,8 @@ pub trait Policy: Send + Sync {
     /// Work done so far.
     fn stats(&self) -> PolicyStats;
     /// Runs one batch over the waiting generations and says how long it takes by the cost
-    /// table; `None` if nothing waits. Only policies on a virtual clock are ticked; the others
-    /// work by themselves and always say `None`.
+    /// table; `None` if nothing waits. Whoever waits for generations must tick, or have someone
+    /// tick; a policy on another machine works by itself and always says `None`.
     async fn tick(&self) -> Option<Duration>;
 }
 

@@ -1,1 +1,23 @@
-//! Running a policy in an environment until it ends.
+//! Running a policy on desktops until each episode ends, and collecting many at once.
+//!
+//! Invariants: every dispatched job ends in exactly one `Outcome`, in job order; a failed
+//! episode is data and never unwinds the others; nothing here knows that there is a trainer.
+//! On a virtual clock the order of everything is fixed by (time, desktop), so that the same
+//! seed gives the same bits.
+
+mod barrier;
+mod clock;
+mod collect;
+mod episode;
+mod executor;
+mod gate;
+mod recorder;
+
+#[cfg(test)]
+mod tests;
+
+pub use clock::Clock;
+pub use collect::{CollectSpec, Collection, collect};
+pub use episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, shorten};
+pub use gate::{Gate, GateHandle, GateState};
+pub use recorder::Recorder;

@@ -1,1 +1,73 @@
-//! Wires and serves a run.
+//! Wires a run and serves it: collect, replay, train, publish, again, steered by commands.
+//!
+//! A session knows the seams only: desktops as `Environment`, whoever answers as `Policy`, and
+//! whoever learns as `Learner`. It reads the clock and draws seeds; nothing below it does.
+//! Invariant: a run is a pure function of its profile and of the iterations done, so that a
+//! resumed run goes on exactly as the uninterrupted one.
+
+mod checkpoint;
+mod collector;
+mod control;
+mod desktops;
+mod evaluate;
+mod iteration;
+mod learner;
+mod progress;
+mod rehearsal;
+mod select;
+mod summary;
+mod tasks;
+mod train;
+
+#[cfg(test)]
+mod tests;
+
+pub use collector::{Collector, CollectorParts};
+pub use control::{Control, Settings};
+pub use desktops::open_desktops;
+pub use evaluate::{EvaluationSpec, score_episodes, wilson_interval};
+pub use learner::{Learner, LearnerError, OldLogprobReport};
+pub use progress::Progress;
+pub use rehearsal::{Rehearsal, RehearsalSpec, rehearse};
+pub use select::{SelectSpec, Selection, TaskRecord, select};
+pub use tasks::{TaskPool, load_tasks};
+pub use train::{TrainParts, TrainSession};
+
+use crate::bus::BusError;
+use crate::env::EnvError;
+use crate::store::StoreError;
+
+/// What ends a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The run directory.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The event log.
+    #[error("{0}")]
+    Bus(#[from] BusError),
+    /// The learner.
+    #[error("{0}")]
+    Learner(#[from] LearnerError),
+    /// A desktop could not be made at all.
+    #[error("{0}")]
+    Env(#[source] EnvError),
+    /// A task set.
+    #[error("{0}")]
+    Tasks(String),
+    /// The same error in nearly every episode: going on would burn time for nothing.
+    #[error("{failed} of {total} episodes of iteration {iteration} failed, last with: {last}")]
+    TooManyErrors {
+        /// Episodes without score.
+        failed: usize,
+        /// Episodes dispatched.
+        total: usize,
+        /// Which iteration.
+        iteration: u64,
+        /// The last message.
+        last: String,
+    },
+    /// The policy broke down.
+    #[error("{0}")]
+    Policy(String),
+}

@@ -1,0 +1,527 @@
+//! One episode from reset to score.
+//!
+//! Follows ARPO@7489ae3 `gui_agent.py` `EnvWorker` in its order of things. Departs: sampled
+//! ids are kept verbatim; errors of desktop and evaluator are outcomes of their own; a terminal
+//! action does not discard the actions before it in the same reply.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::action::{ParsedReply, parse_reply};
+use crate::config::{PolicyConfig, Protocol};
+use crate::env::{EnvError, Environment, Observation};
+use crate::evaluator::protocol::outcome;
+use crate::evaluator::{EvaluatorError, evaluate};
+use crate::event::{EventKind, F, Purpose};
+use crate::policy::{
+    Extension, FinishReason, Generation, Policy, PolicyError, SamplingParams, SessionId,
+    SessionSpec,
+};
+use crate::prompt::{Piece, PromptBuilder, PromptError};
+use crate::rollout::barrier::Barrier;
+use crate::rollout::clock::Clock;
+use crate::rollout::gate::Gate;
+use crate::rollout::recorder::Recorder;
+use crate::types::{
+    Action, Episode, EpisodeEnd, EpisodeId, ErrorClass, FailedEpisode, GroupId, Reward, ScreenSize,
+    Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
+};
+
+/// Purposes of seeds below an episode's own.
+const SEED_DESKTOP: u64 = 1;
+const SEED_SAMPLING: u64 = 2;
+
+/// One episode to run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its task.
+    pub task: Arc<Task>,
+    /// What for.
+    pub purpose: Purpose,
+    /// Its group, if it trains.
+    pub group: Option<GroupId>,
+    /// Its place in the group or among the task's trials.
+    pub sample: u32,
+    /// Decides its sampling and its desktop's chances.
+    pub seed: u64,
+}
+
+/// An episode with the pictures its policy saw, one a step.
+#[derive(Clone, Debug)]
+pub struct Collected {
+    /// The record.
+    pub episode: Episode,
+    /// `[steps]` screenshots, in order.
+    pub screenshots: Vec<Screenshot>,
+    /// What the desktop took of the run's clock: reset, actions, evaluation.
+    pub desktop_time: Duration,
+}
+
+/// How a job ended. Every job has exactly one.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It was scored.
+    Scored(Box<Collected>),
+    /// An error ended it; nothing to learn from.
+    Failed(FailedEpisode),
+}
+
+impl Outcome {
+    /// The scored episode, if it is one.
+    pub fn scored(&self) -> Option<&Collected> {
+        match self {
+            Outcome::Scored(collected) => Some(collected),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+/// What all episodes of a collection share.
+pub struct EpisodeContext<'a> {
+    /// Who answers.
+    pub policy: &'a dyn Policy,
+    /// How conversations become tokens.
+    pub prompt: &'a PromptBuilder,
+    /// How replies are sampled.
+    pub sampling: SamplingParams,
+    /// Most actions of an episode.
+    pub max_steps: usize,
+    /// How the policy speaks: its prompt, its coordinates, its context.
+    pub speech: &'a PolicyConfig,
+    /// The protocol whose outcome is the reward.
+    pub protocol: Protocol,
+    /// Longest an episode may take by the run's clock.
+    pub deadline: Duration,
+    /// The run's clock.
+    pub clock: Clock,
+    /// Passed before each step.
+    pub gate: Gate,
+    /// Told of everything.
+    pub recorder: &'a Recorder,
+}
+
+/// What ends an episode without a score.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// The desktop.
+    #[error("{0}")]
+    Env(#[source] EnvError),
+    /// The desktop, before the first observation.
+    #[error("reset: {0}")]
+    Reset(#[source] EnvError),
+    /// The policy.
+    #[error("{0}")]
+    Policy(#[source] PolicyError),
+    /// The evaluator.
+    #[error("{0}")]
+    Evaluator(#[source] EvaluatorError),
+    /// Too slow a straggler.
+    #[error("episode exceeded its deadline of {} s", .0.as_secs_f64())]
+    Deadline(Duration),
+    /// Stopped from outside.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl RolloutError {
+    /// The class shown to the operator.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            RolloutError::Env(error) => error.class(),
+            RolloutError::Reset(_) => ErrorClass::Reset,
+            RolloutError::Policy(_) => ErrorClass::Policy,
+            RolloutError::Evaluator(_) => ErrorClass::Evaluator,
+            RolloutError::Deadline(_) => ErrorClass::Timeout,
+            RolloutError::Cancelled => ErrorClass::Cancelled,
+        }
+    }
+
+    /// Whether trying again on a fresh desktop may help.
+    pub fn is_worth_rerolling(&self) -> bool {
+        !matches!(self, RolloutError::Cancelled | RolloutError::Policy(_))
+    }
+}
+
+/// An episode under way.
+struct Running<'a, 'c> {
+    context: &'a EpisodeContext<'c>,
+    env: &'a mut dyn Environment,
+    job: &'a Job,
+    id: EpisodeId,
+    barrier: Option<&'a Barrier>,
+    started: Duration,
+    thinking: Duration,
+    tokens: TokenStream,
+    steps: Vec<Step>,
+    screenshots: Vec<Screenshot>,
+    actions_done: usize,
+    last: Option<Screenshot>,
+}
+
+/// Runs one episode on `env` under `id` and scores it. Tells the recorder of every step, but
+/// leaves the closing event to the caller, who knows whether it is tried again.
+pub(super) async fn run_episode(
+    context: &EpisodeContext<'_>,
+    env: &mut dyn Environment,
+    job: &Job,
+    id: EpisodeId,
+    barrier: Option<&Barrier>,
+) -> Result<Collected, RolloutError> {
+    let mut running = Running {
+        context,
+        env,
+        job,
+        id,
+        barrier,
+        started: context.clock.now(),
+        thinking: Duration::ZERO,
+        tokens: TokenStream::default(),
+        steps: Vec::new(),
+        screenshots: Vec::new(),
+        actions_done: 0,
+        last: None,
+    };
+    let spec = SessionSpec {
+        episode: id,
+        sample: job.sample,
+        seed: derive_seed(job.seed, &[SEED_SAMPLING]),
+        task: Arc::clone(&job.task),
+    };
+    let session = context
+        .policy
+        .open(spec)
+        .await
+        .map_err(RolloutError::Policy)?;
+    if let Some(barrier) = barrier {
+        barrier.join();
+    }
+    let end = running.play(session).await;
+    if let Some(barrier) = barrier {
+        barrier.leave();
+    }
+    context.policy.close(session).await;
+    running.score(end?).await
+}
+
+impl Running<'_, '_> {
+    async fn play(&mut self, session: SessionId) -> Result<EpisodeEnd, RolloutError> {
+        let seed = derive_seed(self.job.seed, &[SEED_DESKTOP]);
+        let first = self.env.reset(&self.job.task, seed).await;
+        let mut observation = first.map_err(RolloutError::Reset)?;
+        self.context.clock.pass(observation.elapsed).await;
+        loop {
+            if !self.context.gate.clone().pass().await {
+                return Err(RolloutError::Cancelled);
+            }
+            if let Some(barrier) = self.barrier {
+                barrier.arrive().await;
+            }
+            self.check_deadline()?;
+            let Some(reply) = self.think(session, observation.screenshot).await? else {
+                return Ok(EpisodeEnd::ContextFull);
+            };
+            observation = match self.act(reply).await? {
+                Next::Look(observation) => observation,
+                Next::End(end) => return Ok(end),
+            };
+        }
+    }
+
+    fn check_deadline(&self) -> Result<(), RolloutError> {
+        let limit = self.context.deadline;
+        if self.context.clock.now().saturating_sub(self.started) > limit {
+            return Err(RolloutError::Deadline(limit));
+        }
+        Ok(())
+    }
+
+    /// Shows the policy the screenshot and takes its reply; `None` if the context is full.
+    async fn think(
+        &mut self,
+        session: SessionId,
+        screenshot: Screenshot,
+    ) -> Result<Option<Reply>, RolloutError> {
+        let context = self.context;
+        let step = self.steps.len() as u32;
+        context.recorder.screenshot(&screenshot);
+        context.recorder.emit(EventKind::ObservationTaken {
+            episode: self.id,
+            step,
+            image: screenshot.hash().clone(),
+        });
+        let piece = self.next_piece(screenshot.size())?;
+        let room = context
+            .speech
+            .context_tokens
+            .saturating_sub(self.tokens.len() + piece.ids.len());
+        if room < context.sampling.max_tokens {
+            self.last = Some(screenshot);
+            return Ok(None);
+        }
+        let observed_at = context.clock.now();
+        let extension = Extension {
+            ids: piece.ids.clone(),
+            images: vec![screenshot.clone()],
+        };
+        let generation = self.generate(session, extension).await?;
+        let took = context.clock.now().saturating_sub(observed_at);
+        self.thinking += took;
+        self.tokens.push_prompt(&piece.ids);
+        let start = self.tokens.len();
+        self.tokens
+            .push_sampled(&generation.ids, &generation.logprobs);
+        let text = context
+            .prompt
+            .decode(&generation.ids)
+            .map_err(prompt_failed)?;
+        self.screenshots.push(screenshot.clone());
+        Ok(Some(Reply {
+            parsed: self.parse(&generation, &text, screenshot.size()),
+            step: Step {
+                screenshot: screenshot.hash().clone(),
+                reply_tokens: (start, self.tokens.len()),
+                reply: text,
+                thought: String::new(),
+                actions: Vec::new(),
+                malformed: None,
+                clamped: false,
+                policy: generation.version,
+                timing: StepTiming {
+                    observed_at_ms: observed_at.as_millis() as u64,
+                    generate_ms: took.as_millis() as u64,
+                    act_ms: 0,
+                },
+            },
+        }))
+    }
+
+    fn next_piece(&self, size: ScreenSize) -> Result<Piece, RolloutError> {
+        let prompt = self.context.prompt;
+        let piece = if self.steps.is_empty() {
+            prompt.first(self.context.speech.prompt, &self.job.task.instruction, size)
+        } else {
+            prompt.next(size)
+        };
+        piece.map_err(prompt_failed)
+    }
+
+    /// Generates, unless the gate is shut meanwhile.
+    async fn generate(
+        &self,
+        session: SessionId,
+        extension: Extension,
+    ) -> Result<Generation, RolloutError> {
+        let policy = self.context.policy;
+        let mut gate = self.context.gate.clone();
+        tokio::select! {
+            biased;
+            generation = policy.generate(session, extension, self.context.sampling) => {
+                generation.map_err(RolloutError::Policy)
+            }
+            () = gate.shut() => {
+                policy.cancel(session).await;
+                Err(RolloutError::Cancelled)
+            }
+        }
+    }
+
+    fn parse(
+        &self,
+        generation: &Generation,
+        text: &str,
+        screen: ScreenSize,
+    ) -> Result<ParsedReply, String> {
+        match generation.finish {
+            FinishReason::Length => return Err("reply cut at its token limit".to_owned()),
+            FinishReason::Context => return Err("reply cut at the end of the context".to_owned()),
+            FinishReason::Stop => {}
+        }
+        let space = self.context.prompt.space(self.context.speech, screen);
+        let space = space.map_err(|error| error.to_string())?;
+        parse_reply(text, &space).map_err(|error| error.to_string())
+    }
+
+    /// Carries a reply out, records the step, and says what comes next.
+    async fn act(&mut self, reply: Reply) -> Result<Next, RolloutError> {
+        let Reply { parsed, mut step } = reply;
+        let before = self.context.clock.now();
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(reason) => {
+                step.malformed = Some(reason);
+                self.finish_step(step, before);
+                self.look_once_more().await;
+                return Ok(Next::End(EpisodeEnd::Malformed));
+            }
+        };
+        step.thought = parsed.thought;
+        step.clamped = parsed.clamped;
+        let mut next = None;
+        for action in parsed.actions {
+            step.actions.push(action.clone());
+            self.actions_done += 1;
+            if let Some(end) = terminal_end(&action) {
+                next = Some(Next::End(end));
+                break;
+            }
+            match self.perform(&action).await {
+                Ok(observation) => next = Some(Next::Look(observation)),
+                Err(error) => {
+                    self.finish_step(step, before);
+                    return Err(error);
+                }
+            }
+        }
+        self.finish_step(step, before);
+        self.cap_steps(next)
+    }
+
+    async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
+        match self.env.step(action).await {
+            Ok(observation) => {
+                self.context.clock.pass(observation.elapsed).await;
+                self.last = Some(observation.screenshot.clone());
+                Ok(observation)
+            }
+            Err(error) => {
+                self.context.clock.pass(error.elapsed()).await;
+                Err(RolloutError::Env(error))
+            }
+        }
+    }
+
+    fn cap_steps(&self, next: Option<Next>) -> Result<Next, RolloutError> {
+        match next {
+            Some(Next::Look(_)) if self.actions_done >= self.context.max_steps => {
+                Ok(Next::End(EpisodeEnd::StepLimit))
+            }
+            Some(next) => Ok(next),
+            // The parser promises at least one action.
+            None => Ok(Next::End(EpisodeEnd::Malformed)),
+        }
+    }
+
+    fn finish_step(&mut self, mut step: Step, before: Duration) {
+        let took = self.context.clock.now().saturating_sub(before);
+        step.timing.act_ms = took.as_millis() as u64;
+        let (start, end) = step.reply_tokens;
+        let logprobs = &self.tokens.sampler_logprobs()[start..end];
+        let mean = logprobs.iter().sum::<f32>() / logprobs.len().max(1) as f32;
+        self.context.recorder.emit(EventKind::StepFinished {
+            episode: self.id,
+            step: self.steps.len() as u32,
+            thought: shorten(&step.thought, 400),
+            actions: step.actions.clone(),
+            malformed: step.malformed.clone(),
+            reply_tokens: (end - start) as u32,
+            mean_logprob: F::from(mean),
+            generate_ms: step.timing.generate_ms,
+            act_ms: step.timing.act_ms,
+        });
+        self.steps.push(step);
+    }
+
+    /// The end state's picture, for people. A desktop that cannot give it is no failure here:
+    /// the evaluator will find out.
+    async fn look_once_more(&mut self) {
+        if let Ok(observation) = self.env.observe().await {
+            self.last = Some(observation.screenshot);
+        }
+    }
+
+    async fn score(self, end: EpisodeEnd) -> Result<Collected, RolloutError> {
+        let verdict = evaluate(&self.job.task, self.env).await;
+        let evaluation = match verdict {
+            Ok(evaluation) => evaluation,
+            Err(error) => {
+                self.context.clock.pass(error.elapsed()).await;
+                return Err(RolloutError::Evaluator(error));
+            }
+        };
+        self.context.clock.pass(evaluation.elapsed).await;
+        let infeasible = self.job.task.is_infeasible();
+        let reward = Reward {
+            outcome: outcome(
+                self.context.protocol,
+                end,
+                infeasible,
+                evaluation.state_score,
+            ),
+            format: if end == EpisodeEnd::Malformed {
+                -1.0
+            } else {
+                0.0
+            },
+        };
+        Ok(self.into_collected(end, evaluation.state_score, infeasible, reward))
+    }
+
+    fn into_collected(
+        self,
+        end: EpisodeEnd,
+        state_score: f32,
+        infeasible: bool,
+        reward: Reward,
+    ) -> Collected {
+        let final_screenshot = self.last.as_ref().map(|screenshot| {
+            self.context.recorder.screenshot(screenshot);
+            self.context.recorder.emit(EventKind::ObservationTaken {
+                episode: self.id,
+                step: self.steps.len() as u32,
+                image: screenshot.hash().clone(),
+            });
+            screenshot.hash().clone()
+        });
+        let episode = Episode {
+            id: self.id,
+            task: self.job.task.id.clone(),
+            group: self.job.group,
+            sample: self.job.sample,
+            seed: self.job.seed,
+            steps: self.steps,
+            final_screenshot,
+            tokens: self.tokens,
+            end,
+            state_score,
+            infeasible,
+            reward,
+            human_touched: false,
+        };
+        let took = self.context.clock.now().saturating_sub(self.started);
+        let desktop_time = took.saturating_sub(self.thinking);
+        Collected {
+            episode,
+            screenshots: self.screenshots,
+            desktop_time,
+        }
+    }
+}
+
+/// A reply, parsed or not, with the step it becomes.
+struct Reply {
+    parsed: Result<ParsedReply, String>,
+    step: Step,
+}
+
+/// What follows a step.
+enum Next {
+    Look(Observation),
+    End(EpisodeEnd),
+}
+
+fn prompt_failed(error: PromptError) -> RolloutError {
+    RolloutError::Policy(PolicyError::Failed(error.to_string()))
+}
+
+fn terminal_end(action: &Action) -> Option<EpisodeEnd> {
+    match action {
+        Action::Finished { .. } => Some(EpisodeEnd::Finished),
+        Action::Fail | Action::CallUser => Some(EpisodeEnd::DeclaredInfeasible),
+        _ => None,
+    }
+}
+
+/// The first `limit` characters.
+pub fn shorten(text: &str, limit: usize) -> String {
+    text.chars().take(limit).collect()
+}

@@ -1,0 +1,105 @@
+//! Drives the desktops' futures in a fixed order and the virtual clock with them.
+//!
+//! Order of business: first everything that can go on, lowest desktop first; then one policy
+//! batch, whose cost moves the clock; then the next timer; only then wait for the world. So a
+//! batch holds every generation that is due at its moment, and the same inputs give the same
+//! batches.
+
+use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use crate::policy::Policy;
+use crate::rollout::clock::Clock;
+
+type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Which tasks were woken, shared with their wakers.
+#[derive(Default)]
+struct Ready {
+    tasks: BTreeSet<usize>,
+    outer: Option<Waker>,
+}
+
+struct TaskWaker {
+    index: usize,
+    ready: Arc<Mutex<Ready>>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.tasks.insert(self.index);
+        if let Some(outer) = ready.outer.take() {
+            outer.wake();
+        }
+    }
+}
+
+/// Runs all tasks to their end. The index of a task is its rank.
+pub(super) async fn run(clock: &Clock, policy: &dyn Policy, tasks: Vec<Task<'_>>) {
+    let ready = Arc::new(Mutex::new(Ready::default()));
+    ready
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .tasks
+        .extend(0..tasks.len());
+    let mut tasks: Vec<Option<Task<'_>>> = tasks.into_iter().map(Some).collect();
+    let wakers: Vec<Waker> = (0..tasks.len())
+        .map(|index| {
+            Waker::from(Arc::new(TaskWaker {
+                index,
+                ready: Arc::clone(&ready),
+            }))
+        })
+        .collect();
+    loop {
+        poll_ready(&mut tasks, &wakers, &ready);
+        if tasks.iter().all(Option::is_none) {
+            return;
+        }
+        if let Some(cost) = policy.tick().await {
+            clock.advance_by(cost);
+        } else if !clock.advance_to_next_timer() {
+            wait_for_wake(&ready).await;
+        }
+    }
+}
+
+fn poll_ready(tasks: &mut [Option<Task<'_>>], wakers: &[Waker], ready: &Mutex<Ready>) {
+    while let Some(index) = pop_first(ready) {
+        let Some(task) = &mut tasks[index] else {
+            continue;
+        };
+        if task
+            .as_mut()
+            .poll(&mut Context::from_waker(&wakers[index]))
+            .is_ready()
+        {
+            tasks[index] = None;
+        }
+    }
+}
+
+fn pop_first(ready: &Mutex<Ready>) -> Option<usize> {
+    ready
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .tasks
+        .pop_first()
+}
+
+async fn wait_for_wake(ready: &Mutex<Ready>) {
+    poll_fn(|context| {
+        let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if ready.tasks.is_empty() {
+            ready.outer = Some(context.waker().clone());
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+}
