@@ -1,0 +1,309 @@
+//! The language model laid out for inference: fewer, larger products over packed tokens, reading
+//! and writing a KV cache.
+//!
+//! Queries, keys and values are one matrix, gate and up another; in float32 the norms' weights
+//! are folded into the matrices behind them. Tokens of all rows stand in one `[tokens, hidden]`,
+//! without padding; only attention knows rows. Not differentiable: training uses `text`, and
+//! tests hold the two equal.
+
+use tch::{Kind, Tensor};
+
+use super::config::TextConfig;
+use super::rope::{Rotary, text_rotary};
+use crate::model::weights::{DecoderLayerWeights, TextWeights, Weights};
+
+/// The language model of one `Weights`, fused.
+#[derive(Debug)]
+pub struct FusedText {
+    config: TextConfig,
+    layers: Vec<FusedLayer>,
+    norm: Tensor,
+    /// Cosines and sines of text positions, `[positions, 2, head_dim]`.
+    text_angles: Tensor,
+}
+
+/// One layer, fused.
+#[derive(Debug)]
+struct FusedLayer {
+    /// `None` where folded into `qkv`.
+    input_layernorm: Option<Tensor>,
+    /// `[(heads + 2 * kv_heads) * head_dim, hidden]`.
+    qkv: Tensor,
+    qkv_bias: Tensor,
+    /// Transposed, `[hidden, hidden]`.
+    o_proj: Tensor,
+    /// `None` where folded into `gate_up`.
+    post_attention_layernorm: Option<Tensor>,
+    /// `[2 * intermediate, hidden]`.
+    gate_up: Tensor,
+    /// Transposed, `[intermediate, hidden]`.
+    down_proj: Tensor,
+}
+
+/// Keys and values of one layer of some slots; a slot holds one session.
+#[derive(Debug)]
+pub struct LayerKv {
+    /// `[slots, kv_heads, max_len, head_dim]`.
+    pub keys: Tensor,
+    /// `[slots, kv_heads, max_len, head_dim]`.
+    pub values: Tensor,
+    /// The same memory as rows of one head at one token:
+    /// `[slots * 2 * kv_heads * max_len, head_dim]`, keys' heads before values' in each slot.
+    pub rows: Tensor,
+}
+
+/// Where a batch's tokens go and what they look at, within one chunk of slots.
+#[derive(Debug)]
+pub struct ChunkPlan<'a> {
+    /// The chunk's layers.
+    pub layers: &'a [LayerKv],
+    /// Tokens of the batch in this chunk: `first_token..first_token + tokens`.
+    pub first_token: i64,
+    /// How many.
+    pub tokens: i64,
+    /// Where each token's heads are written: `[tokens * 2 * kv_heads]` into `LayerKv::rows`.
+    pub write_rows: Tensor,
+    /// Who attends together, covering the tokens in order.
+    pub spans: Vec<Span>,
+}
+
+/// Tokens that attend in one call: slots side by side with as many new tokens each.
+#[derive(Debug)]
+pub struct Span {
+    /// The first slot within the chunk.
+    pub first_slot: i64,
+    /// Slots.
+    pub slots: i64,
+    /// New tokens of each slot.
+    pub new: i64,
+    /// Cached tokens looked at, the new ones included; of the longest slot.
+    pub len: i64,
+    /// Added to scores, `[slots or 1, 1, groups * new, len]`; `None` where all is seen.
+    pub mask: Option<Tensor>,
+}
+
+impl FusedText {
+    /// Lays out the language model of `weights`. `max_positions` text positions get their
+    /// angles in advance.
+    pub fn new(weights: &Weights, max_positions: i64) -> Self {
+        let config = weights.config.text.clone();
+        let fold = weights.kind() == Kind::Float;
+        let layers = weights
+            .text
+            .layers
+            .iter()
+            .map(|layer| FusedLayer::new(layer, fold));
+        let layers = layers.collect();
+        let options = (Kind::Int64, weights.device());
+        let positions = Tensor::arange(max_positions, options).expand([3, 1, -1], true);
+        let rotary = text_rotary(&config, &positions, weights.kind());
+        let text_angles = Tensor::stack(&[rotary.cos, rotary.sin], -2);
+        let text_angles = text_angles.reshape([max_positions, 2, config.head_dim()]);
+        let TextWeights { norm, .. } = &weights.text;
+        Self {
+            layers,
+            norm: norm.detach(),
+            text_angles,
+            config,
+        }
+    }
+
+    /// Rotary of tokens anywhere: `positions` `[3, 1, tokens]` int64.
+    pub fn rotary(&self, positions: &Tensor) -> WideRotary {
+        let rotary = text_rotary(&self.config, positions, self.norm.kind());
+        let shape = [-1, 1, self.config.head_dim()];
+        WideRotary::new(
+            &self.config,
+            &rotary.cos.reshape(shape),
+            &rotary.sin.reshape(shape),
+        )
+    }
+
+    /// Rotary of text tokens, whose three positions agree: `positions` `[tokens]` int64.
+    pub fn text_rotary(&self, positions: &Tensor) -> WideRotary {
+        let angles = self.text_angles.index_select(0, positions); // [tokens, 2, head_dim]
+        WideRotary::new(
+            &self.config,
+            &angles.narrow(1, 0, 1),
+            &angles.narrow(1, 1, 1),
+        )
+    }
+
+    /// States after the last layer and norm, `[tokens, hidden]`, of tokens with embeddings
+    /// `embeds` `[tokens, hidden]`. Writes their keys and values where `plans` say.
+    pub fn forward(&self, embeds: &Tensor, rotary: &WideRotary, plans: &[ChunkPlan<'_>]) -> Tensor {
+        let mut hidden = embeds.shallow_clone();
+        for (layer_idx, layer) in self.layers.iter().enumerate() {
+            hidden = self.layer(layer_idx, layer, &hidden, rotary, plans);
+        }
+        self.normed(&hidden, Some(&self.norm))
+    }
+
+    /// One layer over `[tokens, hidden]`.
+    fn layer(
+        &self,
+        layer_idx: usize,
+        layer: &FusedLayer,
+        hidden: &Tensor,
+        rotary: &WideRotary,
+        plans: &[ChunkPlan<'_>],
+    ) -> Tensor {
+        let normed = self.normed(hidden, layer.input_layernorm.as_ref());
+        let qkv = normed.linear(&layer.qkv, Some(&layer.qkv_bias)).view([
+            -1,
+            self.num_qkv_heads(),
+            self.config.head_dim(),
+        ]);
+        let qkv = rotary.turn(&qkv);
+        let mut outs: Vec<Tensor> = Vec::with_capacity(plans.len());
+        for plan in plans {
+            self.attend(
+                layer_idx,
+                &qkv.narrow(0, plan.first_token, plan.tokens),
+                plan,
+                &mut outs,
+            );
+        }
+        let attended = match outs.as_slice() {
+            [only] => only.shallow_clone(),
+            _ => Tensor::cat(&outs, 0),
+        };
+        let hidden = hidden.addmm(&attended, &layer.o_proj);
+        let normed = self.normed(&hidden, layer.post_attention_layernorm.as_ref());
+        let inner = self.config.intermediate_size;
+        let gate_up = normed.linear(&layer.gate_up, None::<&Tensor>);
+        let mut gated = gate_up.narrow(1, 0, inner).silu();
+        let _ = gated.multiply_(&gate_up.narrow(1, inner, inner));
+        hidden.addmm(&gated, &layer.down_proj)
+    }
+
+    /// Writes one chunk's keys and values and appends what its tokens saw to `outs`, in order,
+    /// each `[.., heads * head_dim]`. `qkv` is `[tokens, heads + 2 * kv_heads, head_dim]`.
+    fn attend(&self, layer_idx: usize, qkv: &Tensor, plan: &ChunkPlan<'_>, outs: &mut Vec<Tensor>) {
+        let (heads, kv_heads) = (
+            self.config.num_attention_heads,
+            self.config.num_key_value_heads,
+        );
+        let kv = &plan.layers[layer_idx];
+        let new_rows = qkv
+            .narrow(1, heads, 2 * kv_heads)
+            .reshape([-1, self.config.head_dim()]);
+        let _ = kv
+            .rows
+            .shallow_clone()
+            .index_copy_(0, &plan.write_rows, &new_rows);
+        let q = qkv.narrow(1, 0, heads);
+        let mut first = 0;
+        for span in &plan.spans {
+            let tokens = span.slots * span.new;
+            outs.push(self.attend_span(&q.narrow(0, first, tokens), kv, span));
+            first += tokens;
+        }
+    }
+
+    /// Attention of one span: `q` `[slots * new, heads, head_dim]` to `[slots * new, hidden]`.
+    ///
+    /// The query heads of a group share keys, so they stand beside each other as further
+    /// queries of one head, and no key is copied.
+    fn attend_span(&self, q: &Tensor, kv: &LayerKv, span: &Span) -> Tensor {
+        let (head_dim, kv_heads) = (self.config.head_dim(), self.config.num_key_value_heads);
+        let groups = self.config.num_attention_heads / kv_heads;
+        let cached = |x: &Tensor| {
+            x.narrow(0, span.first_slot, span.slots)
+                .narrow(2, 0, span.len)
+        };
+        let q = q.reshape([span.slots, span.new, kv_heads, groups, head_dim]);
+        let q = match span.new {
+            1 => q.view([span.slots, kv_heads, groups, head_dim]),
+            new => {
+                q.permute([0, 2, 3, 1, 4])
+                    .reshape([span.slots, kv_heads, groups * new, head_dim])
+            }
+        };
+        let (keys, values) = (cached(&kv.keys), cached(&kv.values));
+        let mask = span.mask.as_ref();
+        let out =
+            Tensor::scaled_dot_product_attention(&q, &keys, &values, mask, 0.0, false, None, false);
+        let out = match span.new {
+            1 => out,
+            new => out
+                .reshape([span.slots, kv_heads, groups, new, head_dim])
+                .permute([0, 3, 1, 2, 4]),
+        };
+        out.reshape([span.slots * span.new, self.config.hidden_size])
+    }
+
+    /// Root-mean-square normalisation in float32; the weight is `None` where it is folded.
+    fn normed(&self, x: &Tensor, weight: Option<&Tensor>) -> Tensor {
+        let kind = x.kind();
+        let x = x.to_kind(Kind::Float);
+        let variance = x.square().mean_dim(-1, true, Kind::Float);
+        let normed = (x * (variance + self.config.rms_norm_eps).rsqrt()).to_kind(kind);
+        match weight {
+            Some(weight) => normed * weight,
+            None => normed,
+        }
+    }
+
+    /// Heads of queries, keys and values together.
+    fn num_qkv_heads(&self) -> i64 {
+        self.config.num_attention_heads + 2 * self.config.num_key_value_heads
+    }
+}
+
+impl FusedLayer {
+    fn new(layer: &DecoderLayerWeights, fold: bool) -> Self {
+        let DecoderLayerWeights {
+            q_proj,
+            k_proj,
+            v_proj,
+            mlp,
+            ..
+        } = layer;
+        let projections = [q_proj, k_proj, v_proj];
+        let biases = projections.map(|proj| {
+            let zeros = || proj.weight.select(1, 0).zeros_like();
+            proj.bias.as_ref().map_or_else(zeros, Tensor::detach)
+        });
+        let folded = |stacked: Tensor, norm: &Tensor| if fold { stacked * norm } else { stacked };
+        let kept = |norm: &Tensor| (!fold).then(|| norm.detach());
+        let qkv = Tensor::cat(&projections.map(|proj| proj.weight.detach()), 0);
+        let gate_up = [&mlp.gate_proj, &mlp.up_proj].map(|proj| proj.weight.detach());
+        let gate_up = Tensor::cat(&gate_up, 0);
+        Self {
+            input_layernorm: kept(&layer.input_layernorm),
+            qkv: folded(qkv, &layer.input_layernorm.detach()),
+            qkv_bias: Tensor::cat(&biases, 0),
+            o_proj: layer.o_proj.weight.detach().tr(),
+            post_attention_layernorm: kept(&layer.post_attention_layernorm),
+            gate_up: folded(gate_up, &layer.post_attention_layernorm.detach()),
+            down_proj: mlp.down_proj.weight.detach().tr(),
+        }
+    }
+}
+
+/// A rotary over queries, keys and values at once: it leaves the values alone.
+#[derive(Debug)]
+pub struct WideRotary(Rotary);
+
+impl WideRotary {
+    /// Widens `cos` and `sin`, `[tokens, 1, head_dim]`, to `[tokens, heads + 2 * kv_heads,
+    /// head_dim]`.
+    fn new(config: &TextConfig, cos: &Tensor, sin: &Tensor) -> Self {
+        let (tokens, _, head_dim) = cos.size3().expect("angles are [tokens, 1, head_dim]");
+        let kv_heads = config.num_key_value_heads;
+        let turned = [tokens, config.num_attention_heads + kv_heads, head_dim];
+        let kept = cos.new_ones([1, 1, 1], (cos.kind(), cos.device()));
+        let kept = kept.expand([tokens, kv_heads, head_dim], false);
+        let widen = |x: &Tensor, rest: &Tensor| Tensor::cat(&[&x.expand(turned, false), rest], 1);
+        Self(Rotary {
+            cos: widen(cos, &kept),
+            sin: widen(sin, &kept.zeros_like()),
+        })
+    }
+
+    /// Turns `[tokens, heads + 2 * kv_heads, head_dim]`.
+    fn turn(&self, qkv: &Tensor) -> Tensor {
+        self.0.turn(qkv)
+    }
+}
