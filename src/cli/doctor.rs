@@ -1,0 +1,355 @@
+//! `arpo doctor`: what works here, what does not, and what to do about it.
+//!
+//! Needs no libtorch and changes nothing. Each check is a function that looks at one thing and
+//! says what it found.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::args::ProfileArgs;
+use crate::cli::{engine, say};
+use crate::config::{PolicyKind, Profile, assets};
+
+/// Say what works here and what to do about what does not.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    profile: ProfileArgs,
+    /// One JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    /// Works.
+    Ok,
+    /// Works with less.
+    Limited,
+    /// The profile cannot be run without it.
+    Missing,
+}
+
+/// One line of the report.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    status: Status,
+    found: String,
+    /// What to do; empty where nothing is wrong.
+    remedy: String,
+}
+
+impl Check {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            name,
+            status: Status::Ok,
+            found: found.into(),
+            remedy: String::new(),
+        }
+    }
+
+    fn limited(name: &'static str, found: impl Into<String>, remedy: &str) -> Self {
+        Self {
+            name,
+            status: Status::Limited,
+            found: found.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// What the embedded policy cannot do without, and others can.
+    fn missing(
+        name: &'static str,
+        found: impl Into<String>,
+        remedy: &str,
+        kind: PolicyKind,
+    ) -> Self {
+        let status = match kind {
+            PolicyKind::Embedded => Status::Missing,
+            PolicyKind::Scripted => Status::Limited,
+        };
+        Self {
+            name,
+            status,
+            found: found.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let resolved = args.profile.resolve()?;
+    let profile = &resolved.profile;
+    let kind = profile.policy.kind;
+    let checks = [
+        check_engine(kind),
+        check_libtorch(kind),
+        check_checkpoint(profile),
+        check_terminal(),
+        check_locale(),
+        check_cores(),
+        check_memory(),
+        check_disk(&profile.run.dir),
+        check_tmux(),
+    ];
+    let ready = checks.iter().all(|check| check.status != Status::Missing);
+    if args.json {
+        say(serde_json::json!({ "ready": ready, "checks": checks }));
+    } else {
+        checks.iter().for_each(print_check);
+        say(if ready {
+            "this profile can be run here"
+        } else {
+            "this profile cannot be run here yet"
+        });
+    }
+    Ok(if ready {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn print_check(check: &Check) {
+    let mark = match check.status {
+        Status::Ok => "ok",
+        Status::Limited => "limited",
+        Status::Missing => "missing",
+    };
+    say(format_args!("{mark:8} {:11} {}", check.name, check.found));
+    if !check.remedy.is_empty() {
+        say(format_args!("{:20} -> {}", "", check.remedy));
+    }
+}
+
+fn check_engine(kind: PolicyKind) -> Check {
+    const NAME: &str = "arpo-engine";
+    const REMEDY: &str = "just setup && cargo build --release";
+    let path = match engine::find_engine() {
+        Ok(path) => path,
+        Err(error) => {
+            let found = format!("{error:#}");
+            let found = found.split(": run `").next().unwrap_or(&found).to_owned();
+            return Check::missing(NAME, found, REMEDY, kind);
+        }
+    };
+    let answer = Command::new(&path).arg("version").output();
+    let text = match answer {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let found = format!(
+                "does not start: {}",
+                said.lines().last().unwrap_or("no reason given")
+            );
+            return Check::missing(NAME, found, REMEDY, kind);
+        }
+        Err(error) => {
+            return Check::missing(NAME, format!("does not start: {error}"), REMEDY, kind);
+        }
+    };
+    let version: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let field = |name: &str| match &version[name] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let found = format!(
+        "{}, torch {}, {}",
+        field("arpo"),
+        field("torch"),
+        field("device")
+    );
+    if field("arpo") == env!("CARGO_PKG_VERSION") {
+        return Check::ok(NAME, found);
+    }
+    let found = format!("{found}; arpo is {}", env!("CARGO_PKG_VERSION"));
+    Check::missing(NAME, found, "build both: cargo build --release", kind)
+}
+
+/// The libtorch builds link: `LIBTORCH`, else what `just setup` linked.
+fn check_libtorch(kind: PolicyKind) -> Check {
+    const NAME: &str = "libtorch";
+    let own = std::env::var("LIBTORCH").ok();
+    let folder = own
+        .as_deref()
+        .map_or_else(|| assets::locate(".libtorch"), Into::into);
+    let shown = folder.display();
+    match torch_version(&folder) {
+        Some(version) => Check::ok(NAME, format!("{version} in {shown}")),
+        None => Check::missing(NAME, format!("none in {shown}"), "just setup", kind),
+    }
+}
+
+/// Reads the version a libtorch folder states: pip's `version.py` or the archive's `build-version`.
+fn torch_version(folder: &Path) -> Option<String> {
+    if let Ok(text) = fs::read_to_string(folder.join("build-version")) {
+        return Some(text.trim().to_owned());
+    }
+    let text = fs::read_to_string(folder.join("version.py")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("__version__"))?;
+    Some(line.split('\'').nth(1)?.to_owned())
+}
+
+fn check_checkpoint(profile: &Profile) -> Check {
+    const NAME: &str = "checkpoint";
+    const REMEDY: &str = "start arpo in its checkout, set ARPO_ASSETS to its assets folder, or \
+                          name a folder with --set policy.checkpoint=...";
+    if profile.policy.kind == PolicyKind::Scripted {
+        return Check::ok(NAME, "none needed: the policy is scripted");
+    }
+    let folder = assets::locate(&profile.policy.checkpoint);
+    let shown = folder.display();
+    let has = |name: &str| folder.join(name).is_file();
+    let needed = ["config.json", "tokenizer.json", "preprocessor_config.json"];
+    let kind = profile.policy.kind;
+    if let Some(name) = needed.into_iter().find(|name| !has(name)) {
+        return Check::missing(NAME, format!("no {name} in {shown}"), REMEDY, kind);
+    }
+    let weights_bytes: u64 = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            entry
+                .path()
+                .extension()
+                .is_some_and(|ext| ext == "safetensors")
+        })
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|metadata| metadata.len())
+        .sum();
+    if weights_bytes == 0 {
+        return Check::missing(NAME, format!("no *.safetensors in {shown}"), REMEDY, kind);
+    }
+    Check::ok(
+        NAME,
+        format!("{shown}, {:.1} MB of weights", weights_bytes as f64 / 1e6),
+    )
+}
+
+fn check_terminal() -> Check {
+    const NAME: &str = "terminal";
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let (term, color) = (variable("TERM"), variable("COLORTERM"));
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let Some(size) = size.filter(|size| size.ws_col > 0) else {
+        let remedy = "nothing for --headless; the console needs a terminal";
+        return Check::limited(NAME, "stdout is not a terminal", remedy);
+    };
+    let found = format!("{term}, {} x {} cells", size.ws_col, size.ws_row);
+    if term.is_empty() || term == "dumb" {
+        return Check::limited(
+            NAME,
+            found,
+            "the console needs a terminal that moves its cursor: set TERM",
+        );
+    }
+    if size.ws_col < 80 || size.ws_row < 24 {
+        return Check::limited(
+            NAME,
+            found,
+            "the console shows all of itself from 80 x 24 on",
+        );
+    }
+    if color != "truecolor" && color != "24bit" {
+        let remedy = "pictures want 24-bit color: set COLORTERM=truecolor if your terminal has it";
+        return Check::limited(NAME, format!("{found}, COLORTERM not truecolor"), remedy);
+    }
+    Check::ok(NAME, format!("{found}, 24-bit color"))
+}
+
+fn check_locale() -> Check {
+    const NAME: &str = "locale";
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|value| !value.is_empty())
+        .unwrap_or_else(|| "none".to_owned());
+    let folded = locale.to_lowercase().replace('-', "");
+    if folded.contains("utf8") {
+        return Check::ok(NAME, locale);
+    }
+    Check::limited(
+        NAME,
+        format!("{locale} is not UTF-8"),
+        "thoughts and charts want UTF-8: export LANG=C.UTF-8",
+    )
+}
+
+fn check_cores() -> Check {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    match cores {
+        1 => Check::limited("cores", "1", "the demo takes about twice as long as on two"),
+        cores => Check::ok("cores", cores.to_string()),
+    }
+}
+
+fn check_memory() -> Check {
+    const NAME: &str = "memory";
+    /// What building (linking, the C++ shim) and the demo were seen to need together.
+    const COMFORTABLE_GB: f64 = 3.0;
+    let Some(free_gb) = available_memory_gb() else {
+        return Check::limited(NAME, "/proc/meminfo cannot be read", "");
+    };
+    let found = format!("{free_gb:.1} GB available");
+    if free_gb < COMFORTABLE_GB {
+        return Check::limited(
+            NAME,
+            found,
+            "building wants 3 GB: cargo build --release -j 1 takes less",
+        );
+    }
+    Check::ok(NAME, found)
+}
+
+fn available_memory_gb() -> Option<f64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024.0 / 1e9)
+}
+
+/// Free space where runs are written; the folder itself need not exist yet.
+fn check_disk(dir: &str) -> Check {
+    const NAME: &str = "disk";
+    let existing = Path::new(dir).ancestors().find(|path| path.exists());
+    let folder = existing.unwrap_or(Path::new("."));
+    let Ok(stat) = rustix::fs::statvfs(folder) else {
+        return Check::limited(
+            NAME,
+            format!("{dir} cannot be looked at"),
+            "set run.dir to a folder of yours",
+        );
+    };
+    let free_gb = stat.f_bavail as f64 * stat.f_frsize as f64 / 1e9;
+    let found = format!("{free_gb:.1} GB free for {dir}");
+    if free_gb < 1.0 {
+        return Check::limited(
+            NAME,
+            found,
+            "a run of the demo wants 1 GB: make room or set run.dir",
+        );
+    }
+    Check::ok(NAME, found)
+}
+
+fn check_tmux() -> Check {
+    const NAME: &str = "tmux";
+    let version = Command::new("tmux").arg("-V").output().ok();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    match (version, std::env::var_os("TMUX").is_some()) {
+        (Some(version), true) => Check::ok(NAME, format!("{version}, and this terminal is in it")),
+        (Some(version), false) => Check::ok(NAME, version),
+        (None, _) => Check::ok(NAME, "not installed; runs outlive the terminal without it"),
+    }
+}

@@ -1,0 +1,197 @@
+//! A run without the console: progress bars, or without a terminal one line an iteration.
+//!
+//! Everything goes to stderr; stdout is for `--json`'s one line.
+
+use std::io::{IsTerminal, Write};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::event::{EvalReport, Event, EventKind, IterationReport, NoticeLevel, Phase, RunSummary};
+
+/// Shows the events of one run as they come.
+pub struct Headless {
+    iterations: ProgressBar,
+    phase: ProgressBar,
+    bars: Option<indicatif::MultiProgress>,
+    total: u64,
+}
+
+impl Headless {
+    /// Bars where stderr is a terminal, lines elsewhere.
+    pub fn new() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self {
+                iterations: ProgressBar::hidden(),
+                phase: ProgressBar::hidden(),
+                bars: None,
+                total: 0,
+            };
+        }
+        let bars = indicatif::MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let iterations = bars.add(ProgressBar::new(0).with_style(style(
+            "{prefix:>9} {wide_bar:.cyan/dim} {pos}/{len} {elapsed_precise} eta {eta}",
+        )));
+        iterations.set_prefix("train");
+        let phase = bars.add(
+            ProgressBar::new(0)
+                .with_style(style("{prefix:>9} {wide_bar:.blue/dim} {pos}/{len} {msg}")),
+        );
+        Self {
+            iterations,
+            phase,
+            bars: Some(bars),
+            total: 0,
+        }
+    }
+
+    /// Names the run; its first event may have been written before anybody watched.
+    pub fn show_start(&self, run: &str) {
+        self.line(&format!("run {run}"));
+    }
+
+    /// Shows one event.
+    pub fn show(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::RunStarted {
+                run,
+                iterations,
+                desktops,
+                num_tasks,
+                seed,
+                ..
+            } => {
+                self.total = *iterations;
+                self.iterations.set_length(*iterations);
+                self.line(&format!(
+                    "run {run}: {iterations} iterations, {desktops} desktops, {num_tasks} tasks, seed {seed}"
+                ));
+            }
+            EventKind::RunResumed { from_iteration, .. } => {
+                self.iterations.set_position(from_iteration.0);
+                self.line(&format!(
+                    "resumed before iteration {}",
+                    from_iteration.0 + 1
+                ));
+            }
+            EventKind::PhaseStarted { phase, total, .. } => {
+                self.phase.set_prefix(phase_name(*phase));
+                self.phase.set_length(u64::from(*total));
+                self.phase.set_position(0);
+            }
+            EventKind::PhaseProgress { done, .. } => self.phase.set_position(u64::from(*done)),
+            EventKind::IterationFinished(report) => self.iteration(report),
+            EventKind::EvalFinished(report) => self.line(&evaluation_line(report)),
+            EventKind::Notice { level, text } if *level != NoticeLevel::Info => self.line(text),
+            EventKind::RunFinished(summary) => self.finish(summary),
+            _ => {}
+        }
+    }
+
+    fn iteration(&mut self, report: &IterationReport) {
+        self.iterations.set_position(report.iteration.0 + 1);
+        self.line(&iteration_line(report, self.total));
+    }
+
+    fn finish(&mut self, summary: &RunSummary) {
+        self.phase.finish_and_clear();
+        self.iterations.finish_and_clear();
+        for line in summary_lines(summary) {
+            self.line(&line);
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bars {
+            // Fails only if stderr is gone, and then nobody reads it.
+            Some(bars) => drop(bars.println(text)),
+            None => drop(writeln!(std::io::stderr(), "{text}")),
+        }
+    }
+}
+
+impl Default for Headless {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸─")
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Evaluate => "evaluate",
+        Phase::Collect => "collect",
+        Phase::Replay => "replay",
+        Phase::OldLogprobs => "old",
+        Phase::Update => "update",
+        Phase::Publish => "publish",
+        Phase::Checkpoint => "save",
+    }
+}
+
+fn iteration_line(report: &IterationReport, total: u64) -> String {
+    format!(
+        "iteration {:>3}/{total}  reward {:.3}  group std {:.3}  dead {}+{}/{}  replaced {}  \
+         clip {:.2} %  entropy {:.3}  gap {:.1e}  grad {:.2}  errors {}  {:.1} s",
+        report.iteration.0 + 1,
+        report.reward_mean.0,
+        report.group_std.0,
+        report.groups_all_fail,
+        report.groups_all_pass,
+        report.groups,
+        report.replaced,
+        report.clip_fraction.0 * 100.0,
+        report.entropy.0,
+        report.logprob_gap.0,
+        report.grad_norm.0,
+        report.env_errors,
+        report.wall_ms as f64 / 1000.0,
+    )
+}
+
+fn evaluation_line(report: &EvalReport) -> String {
+    let all = report.plain.all;
+    format!(
+        "{}: success {:.3} [{:.3}, {:.3}] over {} episodes, temperature {}, {} without score, {:.1} s",
+        report.name,
+        all.success,
+        all.interval.0,
+        all.interval.1,
+        all.n,
+        report.temperature.0,
+        report.errors,
+        report.wall_ms as f64 / 1000.0,
+    )
+}
+
+/// The closing summary.
+pub fn summary_lines(summary: &RunSummary) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} after {} iterations, {} episodes ({} errors), {:.1} s",
+        summary.status, summary.iterations, summary.episodes, summary.env_errors, summary.wall_s.0
+    )];
+    if let Some(error) = &summary.error {
+        lines.push(format!("error: {error}"));
+    }
+    lines.push(format!(
+        "reward {:.3} -> {:.3}   group std {:.3} -> {:.3}   replaced {}   groups without signal {}",
+        summary.reward_first.0,
+        summary.reward_last.0,
+        summary.group_std_first.0,
+        summary.group_std_last.0,
+        summary.replaced,
+        summary.zero_variance_groups,
+    ));
+    if let (Some(first), Some(last)) = (summary.heldout_first, summary.heldout_last) {
+        lines.push(format!("held-out success {first:.3} -> {last:.3}"));
+    }
+    lines.push(format!(
+        "policy version {}, weights {}",
+        summary.policy_version.0, summary.weights
+    ));
+    lines
+}

@@ -1,0 +1,210 @@
+//! `arpo runs`: what runs and what ran on this machine, stopping, cleaning.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::bus::{
+    BusError, Role, RunListing, RunStatus, attach, clean_sockets, find_socket, list_runs,
+    socket_dir,
+};
+use crate::cli::{async_runtime, say};
+use crate::event::{Command, CommandStatus};
+use crate::store::{LockHolder, RunDir};
+
+/// List, stop and clean up the runs of this machine
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Folder that holds runs
+    #[arg(long, default_value = "runs", global = true)]
+    dir: PathBuf,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Runs that are live, and those in the folder of runs
+    List,
+    /// End a run after its running phase, with a checkpoint; wait until it has
+    Stop {
+        /// Its name, the start of it, or its folder
+        run: String,
+    },
+    /// Remove sockets that nobody listens at, and from the runs named the episodes and pictures
+    /// that no checkpoint needs
+    Clean {
+        /// Runs to prune, by folder or by name
+        runs: Vec<String>,
+    },
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = async_runtime()?;
+    match &args.action {
+        None | Some(Action::List) => runtime.block_on(list(args)),
+        Some(Action::Stop { run }) => runtime.block_on(stop(args, run)),
+        Some(Action::Clean { runs }) => runtime.block_on(clean(args, runs)),
+    }
+}
+
+async fn list(args: &Args) -> anyhow::Result<ExitCode> {
+    let runs = list_runs(&socket_dir(), std::slice::from_ref(&args.dir)).await;
+    if args.json {
+        say(json!({ "runs": runs }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if runs.is_empty() {
+        say(format_args!(
+            "no run is live and none is in {}",
+            args.dir.display()
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = runs.iter().map(|run| run.name.len()).max().unwrap_or(0);
+    say(format_args!(
+        "{:width$}  {:11}  {:>11}  {:>7}  {:>8}  profile",
+        "run", "status", "iterations", "reward", "age"
+    ));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ms = now.map_or(0, |now| now.as_millis() as u64);
+    for run in &runs {
+        say(row(run, width, now_ms));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(run: &RunListing, width: usize, now_ms: u64) -> String {
+    let iterations = format!("{}/{}", run.iterations_done, run.iterations);
+    let reward = run
+        .reward_mean
+        .map_or("–".to_owned(), |mean| format!("{mean:.3}"));
+    let age = age(now_ms.saturating_sub(run.started_unix_ms) / 1000);
+    let (name, profile, status) = (&run.name, &run.profile, status_word(run.status));
+    format!("{name:width$}  {status:11}  {iterations:>11}  {reward:>7}  {age:>8}  {profile}")
+}
+
+fn status_word(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Live => "live",
+        RunStatus::Silent => "silent",
+        RunStatus::Finished => "finished",
+        RunStatus::Failed => "failed",
+        RunStatus::Interrupted => "interrupted",
+    }
+}
+
+/// A span in its largest whole unit.
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+async fn stop(args: &Args, run: &str) -> anyhow::Result<ExitCode> {
+    let folder = folder_of(&args.dir, run);
+    let named = folder
+        .as_ref()
+        .and_then(|folder| folder.to_str())
+        .unwrap_or(run);
+    let attached = match find_socket(&socket_dir(), Some(named)).await {
+        Ok(socket) => attach(&socket, Role::Operate, "ctl").await,
+        Err(error) => Err(error),
+    };
+    let source = match attached {
+        Ok(source) => source,
+        Err(error) => return stop_by_signal(args, folder.as_deref(), error),
+    };
+    let commands = source.commands.context("this run takes no commands")?;
+    let mut ticket = commands.send(Command::Stop);
+    match ticket.finished().await {
+        Some((_, CommandStatus::Refused { reason })) => {
+            bail!("{} does not stop: {reason}", source.run)
+        }
+        Some(_) => {}
+        None => bail!("{} hung up before it said that it stopped", source.run),
+    }
+    report_stopped(args, &source.run);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An engine that lives but does not answer drains and checkpoints on TERM, too.
+fn stop_by_signal(args: &Args, folder: Option<&Path>, error: BusError) -> anyhow::Result<ExitCode> {
+    let run = match folder {
+        Some(folder) => RunDir::open(folder)?,
+        None => return Err(error.into()),
+    };
+    let Some(holder) = run.writer().filter(LockHolder::is_here) else {
+        return Err(error.into());
+    };
+    let pid = i32::try_from(holder.pid).ok().and_then(Pid::from_raw);
+    let pid = pid.context("the lock names no process")?;
+    kill_process(pid, Signal::TERM)
+        .with_context(|| format!("cannot signal process {}", holder.pid))?;
+    report_stopped(args, &run.name());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report_stopped(args: &Args, run: &str) {
+    if args.json {
+        say(json!({ "run": run, "status": "stopping" }));
+    } else {
+        say(format_args!(
+            "{run} stops; its last checkpoint is for --resume"
+        ));
+    }
+}
+
+async fn clean(args: &Args, runs: &[String]) -> anyhow::Result<ExitCode> {
+    let sockets = clean_sockets(&socket_dir()).await?;
+    let mut pruned = Vec::new();
+    for name in runs {
+        let folder = folder_of(&args.dir, name);
+        let folder = folder.with_context(|| {
+            format!(
+                "no run {name}: give its folder, or its name in {}",
+                args.dir.display()
+            )
+        })?;
+        let run = RunDir::open(&folder)?;
+        pruned.push((run.name(), run.prune()?));
+    }
+    if args.json {
+        let pruned: Vec<_> = pruned
+            .iter()
+            .map(|(run, report)| {
+                json!({ "run": run, "episodes": report.episodes, "pictures": report.pictures,
+                    "bytes": report.bytes })
+            })
+            .collect();
+        say(json!({ "sockets": sockets, "pruned": pruned }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(format_args!("{} dead sockets removed", sockets.len()));
+    for (run, report) in pruned {
+        let megabytes = report.bytes as f64 / 1e6;
+        say(format_args!(
+            "{run}: {} episodes and {} pictures removed, {megabytes:.1} MB",
+            report.episodes, report.pictures
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of a run given by path or by name.
+fn folder_of(dir: &Path, run: &str) -> Option<PathBuf> {
+    let candidates = [PathBuf::from(run), dir.join(run)];
+    candidates
+        .into_iter()
+        .find(|path| path.join("events").is_dir())
+}

@@ -1,0 +1,73 @@
+//! `arpo show`: the console on a recorded run.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::bus::Source;
+use crate::cli::{async_runtime, console};
+use crate::event::RunState;
+use crate::store::RunDir;
+use crate::tui::Options;
+use crate::types::EpisodeId;
+
+/// Look at a recorded run, or at one of its episodes
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folder of the run, or its name in `runs`
+    run: PathBuf,
+    /// An episode, as the console names it: 0-000531
+    #[arg(value_parser = parse_episode)]
+    episode: Option<EpisodeId>,
+}
+
+fn parse_episode(text: &str) -> Result<EpisodeId, String> {
+    let parts = text.trim_start_matches('e').split_once('-');
+    let parsed = parts.and_then(|(incarnation, number)| {
+        Some(EpisodeId {
+            incarnation: incarnation.parse().ok()?,
+            number: number.parse().ok()?,
+        })
+    });
+    parsed.ok_or_else(|| "write it as incarnation-number, for instance 0-000531".to_owned())
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let run = RunDir::open(&folder_of(&args.run))?;
+    let name = run.name();
+    let early = args.episode.map(|id| early_state(&run, id)).transpose()?;
+    let mut source = Source::recorded(run)?;
+    let mut options = Options::new(&source.run);
+    if let (Some(id), Some(early)) = (args.episode, early) {
+        if !source.state.episodes.contains_key(&id) {
+            source.state = early.with_context(|| {
+                format!("{name} has no episode {id}, or an evaluation's that is long past")
+            })?;
+        }
+        options.episode = Some(id);
+    }
+    async_runtime()?.block_on(console::run_console(source, options))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The run's folder: what was given, or its namesake in `runs/`.
+fn folder_of(given: &Path) -> PathBuf {
+    if given.exists() {
+        return given.to_owned();
+    }
+    Path::new("runs").join(given)
+}
+
+/// The run as it was in the iteration of an episode, for one that the last iterations no longer
+/// show.
+fn early_state(run: &RunDir, id: EpisodeId) -> anyhow::Result<Option<RunState>> {
+    let group = match run.episode_without_tokens(id) {
+        Ok(episode) => episode.group,
+        Err(_) => run.failed_episode(id)?.group,
+    };
+    match group {
+        Some(group) => Ok(run.iteration_state(group.iteration)?),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,210 @@
+//! Tests of the table of commands, and of what keys do to a console without a run.
+
+use std::collections::HashSet;
+
+use super::{COMMANDS, Scope, command_for, command_named, matching_commands, run_line};
+use crate::event::{Command, RunState, SafePoint};
+use crate::tui::app::{App, Link, Overlay, QuitChoice, SCREENS, Screen};
+use crate::tui::keys::Key;
+use crate::tui::theme::{ColorDepth, Theme};
+use crate::tui::update::{Effect, Exit, Input, update};
+
+fn app(link: Link) -> App {
+    let theme = Theme::built_in("default", ColorDepth::True).unwrap();
+    App::new(RunState::default(), "test", link, theme)
+}
+
+fn press(app: &mut App, keys: &str) -> Vec<Effect> {
+    let one = |name: &str| Input::Key(name.parse().unwrap());
+    keys.split(' ')
+        .flat_map(|name| update(app, one(name)).effects)
+        .collect()
+}
+
+#[test]
+fn every_command_is_documented_and_named_once() {
+    let mut names = HashSet::new();
+    for row in COMMANDS {
+        assert!(names.insert(row.name), "{} twice", row.name);
+        assert!(
+            row.doc.ends_with('.') && row.doc.len() > 10,
+            "{}: {:?}",
+            row.name,
+            row.doc
+        );
+        assert!(
+            row.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
+            "{}",
+            row.name
+        );
+        assert!(
+            row.hint.is_empty() || !row.keys.is_empty(),
+            "{} hints at no key",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn every_key_reads_and_means_one_thing_on_each_screen() {
+    for screen in SCREENS {
+        let mut keys: HashSet<Key> = HashSet::new();
+        let holds = |scope| scope == Scope::Global || scope == Scope::On(screen);
+        for row in COMMANDS.iter().filter(|row| holds(row.scope)) {
+            for name in row.keys {
+                let key: Key = name.parse().unwrap();
+                assert!(
+                    keys.insert(key),
+                    "{name} of {} is taken on {screen:?}",
+                    row.name
+                );
+                assert_eq!(command_for(key, screen).unwrap().name, row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn help_and_quit_come_last_so_that_hints_keep_them() {
+    let hinted: Vec<_> = COMMANDS.iter().filter(|row| !row.hint.is_empty()).collect();
+    let last: Vec<_> = hinted[hinted.len() - 2..]
+        .iter()
+        .map(|row| row.name)
+        .collect();
+    assert_eq!(last, ["help", "quit"]);
+}
+
+#[test]
+fn key_names_round_trip() {
+    for name in [
+        "q", "G", "ctrl-c", "enter", "pagedown", "space", "alt-x", "?", "-",
+    ] {
+        let key: Key = name.parse().unwrap();
+        assert_eq!(key.to_string(), name);
+    }
+    assert!("hyper-x".parse::<Key>().is_err());
+}
+
+#[test]
+fn the_palette_finds_by_letters_and_names_the_nearest() {
+    assert_eq!(matching_commands("temp")[0].name, "temperature");
+    assert_eq!(matching_commands("ckpt")[0].name, "checkpoint");
+    assert!(matching_commands("xyzzy").is_empty());
+    assert_eq!(matching_commands("").len(), COMMANDS.len());
+    let mut app = app(Link::Live);
+    assert!(run_line(&mut app, "temperatur 2").is_empty());
+    assert!(
+        app.ui
+            .message
+            .unwrap()
+            .text
+            .contains("did you mean temperature?")
+    );
+}
+
+#[track_caller]
+fn check_sends(line: &str, expected: Option<Command>) {
+    let mut app = app(Link::Live);
+    let effects = run_line(&mut app, line);
+    match expected {
+        Some(command) => assert_eq!(effects, [Effect::Send(0, command)]),
+        None => {
+            assert!(effects.is_empty(), "{line}");
+            assert!(app.ui.message.is_some(), "{line} says nothing");
+        }
+    }
+}
+
+#[test]
+fn typed_commands_are_checked_before_they_are_sent() {
+    check_sends(
+        "pause",
+        Some(Command::Pause {
+            at: SafePoint::EnvStep,
+        }),
+    );
+    check_sends(
+        "pause pre-update",
+        Some(Command::Pause {
+            at: SafePoint::PreUpdate,
+        }),
+    );
+    check_sends("pause somewhere", None);
+    check_sends("lr 1e-4", Some(Command::SetLearningRate { value: 1e-4 }));
+    check_sends("lr nan", None);
+    check_sends("lr -1", None);
+    check_sends(
+        "temperature 0.7",
+        Some(Command::SetTemperature { value: 0.7 }),
+    );
+    check_sends("temperature", None);
+    check_sends("desktops 12", Some(Command::SetDesktops { value: 12 }));
+    check_sends("desktops 0", None);
+}
+
+#[test]
+fn nothing_is_sent_where_nobody_listens() {
+    for link in [Link::Recorded, Link::WatchOnly] {
+        let mut app = app(link);
+        assert!(press(&mut app, "p r C").is_empty());
+        assert!(app.ui.message.unwrap().text.starts_with("not sent: "));
+        assert!(app.ui.sent.is_empty());
+    }
+}
+
+#[test]
+fn typing_into_the_palette_runs_the_line() {
+    let mut app = app(Link::Live);
+    let keys = ": d e s k t o p s space 9 enter";
+    assert_eq!(
+        press(&mut app, keys),
+        [Effect::Send(0, Command::SetDesktops { value: 9 })]
+    );
+    assert_eq!(app.ui.overlay, None);
+    // Proposals that take an argument are completed, others are run.
+    assert!(press(&mut app, ": t e m p enter").is_empty());
+    let Some(Overlay::Prompt(prompt)) = &app.ui.overlay else {
+        panic!("the palette closed")
+    };
+    assert_eq!(prompt.text, "temperature ");
+    press(&mut app, "esc");
+    press(&mut app, ": t r a i enter");
+    assert_eq!(app.ui.screen, Screen::Train);
+    // Up brings the line typed before.
+    press(&mut app, ": up");
+    let Some(Overlay::Prompt(prompt)) = &app.ui.overlay else {
+        panic!("the palette closed")
+    };
+    assert_eq!(prompt.text, "train");
+}
+
+#[test]
+fn leaving_asks_where_something_is_at_stake() {
+    for link in [Link::Recorded, Link::WatchOnly] {
+        assert_eq!(press(&mut app(link), "q"), [Effect::Leave(Exit::Detached)]);
+    }
+    let mut live = app(Link::Live);
+    assert!(press(&mut live, "q").is_empty());
+    assert_eq!(live.ui.overlay, Some(Overlay::Quit(QuitChoice::Detach)));
+    assert_eq!(press(&mut live, "enter"), [Effect::Leave(Exit::Detached)]);
+    let mut live = app(Link::Live);
+    assert!(press(&mut live, "q esc").is_empty());
+    assert_eq!(live.ui.overlay, None);
+    assert_eq!(
+        press(&mut live, "ctrl-c ctrl-c"),
+        [Effect::Leave(Exit::Detached)]
+    );
+    let mut demo = app(Link::Live);
+    demo.ui.is_demo = true;
+    press(&mut demo, "q");
+    assert_eq!(demo.ui.overlay, Some(Overlay::Quit(QuitChoice::Stop)));
+}
+
+#[test]
+fn every_name_can_be_typed_without_an_argument() {
+    for row in COMMANDS {
+        let mut app = app(Link::Live);
+        run_line(&mut app, row.name);
+        assert!(command_named(row.name).is_some());
+    }
+}

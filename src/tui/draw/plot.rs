@@ -1,0 +1,176 @@
+//! Lines over iterations in braille dots, two by four a cell; no axis but numbers at its ends.
+
+use ratatui::layout::{Position, Rect};
+
+use crate::tui::text::pad_left;
+use crate::tui::theme::Role;
+use crate::tui::train::nice_top;
+
+use super::Sketch;
+
+/// Cells of the numbers on the left.
+const LABELS: u16 = 6;
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stroke {
+    /// Points joined.
+    Line,
+    /// Points alone, so that it differs without color too.
+    Points,
+}
+
+/// Values of one figure, the first at iteration `Plot::first`.
+pub(super) struct Series {
+    pub(super) values: Vec<f64>,
+    pub(super) role: Role,
+    pub(super) stroke: Stroke,
+}
+
+/// What is plotted; later series lie above earlier ones.
+pub(super) struct Plot {
+    pub(super) series: Vec<Series>,
+    /// Iteration of the left edge.
+    pub(super) first: u64,
+    /// Iterations from edge to edge.
+    pub(super) span: usize,
+    /// Top of the axis, if known; its bottom is 0 unless values are below.
+    pub(super) top: Option<f64>,
+    /// How numbers on the axis are written.
+    pub(super) format: fn(f64) -> String,
+}
+
+/// Bits of braille dots by column and row within a cell.
+const DOTS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, plot: &Plot) {
+    if area.width <= LABELS + 2 || area.height < 3 {
+        return;
+    }
+    let body = Rect {
+        x: area.x + LABELS,
+        width: area.width - LABELS,
+        height: area.height - 1,
+        ..area
+    };
+    let (bottom, top) = range(plot);
+    draw_labels(sketch, area, body, plot, bottom, top);
+    let dots_across = f64::from(body.width) * 2.0 - 1.0;
+    let dots_down = f64::from(body.height) * 4.0 - 1.0;
+    let last = (plot.span.max(2) - 1) as f64;
+    let at = |place: usize, value: f64| {
+        let x = place as f64 / last * dots_across;
+        let y = (1.0 - (value - bottom) / (top - bottom)).clamp(0.0, 1.0) * dots_down;
+        (x.round() as i32, y.round() as i32)
+    };
+    for series in &plot.series {
+        let mut before: Option<(i32, i32)> = None;
+        for (place, value) in series.values.iter().enumerate() {
+            let here = value.is_finite().then(|| at(place, *value));
+            if let Some(here) = here {
+                let from = before
+                    .filter(|_| series.stroke == Stroke::Line)
+                    .unwrap_or(here);
+                draw_line(sketch, body, from, here, series.role);
+            }
+            before = here;
+        }
+    }
+}
+
+fn range(plot: &Plot) -> (f64, f64) {
+    let values = || {
+        plot.series
+            .iter()
+            .flat_map(|series| series.values.iter().copied())
+    };
+    let finite = || values().filter(|value| value.is_finite());
+    let top = plot
+        .top
+        .unwrap_or_else(|| nice_top(finite().fold(0.0, f64::max)));
+    let lowest = finite().fold(0.0, f64::min);
+    let bottom = if lowest < 0.0 {
+        -nice_top(-lowest)
+    } else {
+        0.0
+    };
+    (bottom, top)
+}
+
+fn draw_labels(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    body: Rect,
+    plot: &Plot,
+    bottom: f64,
+    top: f64,
+) {
+    let label = |value: f64| pad_left(&(plot.format)(value), usize::from(LABELS) - 1);
+    sketch.put(area, 0, 0, &label(top), Role::Muted);
+    if body.height >= 5 {
+        sketch.put(
+            area,
+            0,
+            (body.height - 1) / 2,
+            &label(f64::midpoint(top, bottom)),
+            Role::Muted,
+        );
+    }
+    sketch.put(area, 0, body.height - 1, &label(bottom), Role::Muted);
+    let axis = Rect {
+        y: area.bottom() - 1,
+        height: 1,
+        ..body
+    };
+    sketch.put(
+        axis,
+        0,
+        0,
+        &"─".repeat(usize::from(axis.width)),
+        Role::Frame,
+    );
+    let last = plot.first + plot.span.max(1) as u64 - 1;
+    sketch.put(axis, 0, 0, &format!("{} ", plot.first), Role::Muted);
+    sketch.put_right(axis, 0, &[(format!(" {last}"), Role::Muted)]);
+}
+
+/// Bresenham's line.
+fn draw_line(sketch: &mut Sketch<'_>, body: Rect, from: (i32, i32), to: (i32, i32), role: Role) {
+    let (dx, dy) = ((to.0 - from.0).abs(), -(to.1 - from.1).abs());
+    let (sx, sy) = ((to.0 - from.0).signum(), (to.1 - from.1).signum());
+    let (mut x, mut y) = from;
+    let mut error = dx + dy;
+    loop {
+        draw_dot(sketch, body, x, y, role);
+        if (x, y) == to {
+            return;
+        }
+        let doubled = 2 * error;
+        if doubled >= dy {
+            error += dy;
+            x += sx;
+        }
+        if doubled <= dx {
+            error += dx;
+            y += sy;
+        }
+    }
+}
+
+fn draw_dot(sketch: &mut Sketch<'_>, body: Rect, x: i32, y: i32, role: Role) {
+    let style = sketch.style(role);
+    let place = Position::new(body.x + (x / 2) as u16, body.y + (y / 4) as u16);
+    if !body.contains(place) {
+        return;
+    }
+    if let Some(cell) = sketch.buffer.cell_mut(place) {
+        let old = cell.symbol().chars().next().unwrap_or(' ');
+        let bits = match u32::from(old) {
+            code @ 0x2800..=0x28ff => (code - 0x2800) as u8,
+            _ => 0,
+        };
+        let bits = bits | DOTS[(x % 2) as usize][(y % 4) as usize];
+        let symbol = char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' ');
+        cell.set_char(symbol).set_style(style);
+    }
+}

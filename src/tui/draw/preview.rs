@@ -1,0 +1,174 @@
+//! The selected sample beside the matrix: picture, task, thought, action, group, desktop.
+
+use ratatui::layout::Rect;
+
+use crate::event::{EpisodeState, StepState};
+use crate::tui::fleet::{FleetRow, episode_name, selected_place};
+use crate::tui::picture::Mark;
+use crate::tui::text::{one_line, wrap};
+use crate::tui::theme::Role;
+use crate::tui::{figures, wording};
+use crate::types::{ScreenSize, TaskId};
+
+use super::Sketch;
+use super::fleet::{cell_role, note_words};
+use super::sketch::FrameTitle;
+
+/// Rows of words that a picture leaves at least.
+const WORDS_ROWS: u16 = 11;
+/// The shape pictures most often have; only for sharing out rows.
+const USUAL_SCREEN: ScreenSize = ScreenSize {
+    width: 4,
+    height: 3,
+};
+
+pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, rows: &[FleetRow]) {
+    let (row, sample) = selected_place(sketch.app, rows);
+    let Some((row, cell)) = rows
+        .get(row)
+        .and_then(|row| Some((row, row.cells.get(sample)?)))
+    else {
+        return;
+    };
+    let episode = cell.episode.and_then(|id| sketch.app.run.episodes.get(&id));
+    let name = episode.map_or(format!("g{:02}.s{sample}", row.key.number()), episode_name);
+    let task: &TaskId = episode.map_or(&row.task, |episode| &episode.task);
+    let title = FrameTitle {
+        left: format!("{name}  {}", one_line(&task.0)),
+        right: Some((cell.code(), cell_role(cell))),
+        focused: false,
+    };
+    let inner = sketch.frame(area, &title);
+    let Some(episode) = episode else {
+        sketch.center(inner, "not begun", Role::Muted);
+        return;
+    };
+    let room = inner.height.saturating_sub(WORDS_ROWS);
+    let (_, rows_wanted) = crate::tui::picture::cells_for(USUAL_SCREEN, inner.width, room);
+    let picture = Rect {
+        height: rows_wanted,
+        ..inner
+    };
+    let shown = shown_step(episode);
+    draw_newest(sketch, picture, episode);
+    let words = Rect {
+        y: picture.bottom(),
+        height: inner.height.saturating_sub(picture.height),
+        ..inner
+    };
+    draw_words(sketch, words, row, episode, shown);
+}
+
+/// The newest step that was carried out, or the one under way.
+fn shown_step(episode: &EpisodeState) -> Option<(usize, &StepState)> {
+    let steps = || episode.steps.iter().enumerate().rev();
+    steps()
+        .find(|(_, step)| step.finished)
+        .or_else(|| steps().next())
+}
+
+fn draw_newest(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState) {
+    let images = episode
+        .steps
+        .iter()
+        .rev()
+        .filter_map(|step| step.image.as_ref());
+    let mut newest = episode.final_image.iter().chain(images);
+    let (image, older) = (newest.next(), newest.next());
+    let last = episode
+        .steps
+        .last()
+        .filter(|step| step.image.as_ref() == image);
+    let mark = last.and_then(|step| step.actions.iter().find_map(Mark::of));
+    sketch.picture(area, image, older, mark.as_ref());
+}
+
+/// Label column of the words.
+const LABEL: u16 = 9;
+
+fn draw_words(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    row: &FleetRow,
+    episode: &EpisodeState,
+    step: Option<(usize, &StepState)>,
+) {
+    let mut pen = Rows { area, at: 0 };
+    if !row.instruction.is_empty() {
+        pen.wrapped(sketch, "task", &row.instruction, Role::Text, 3);
+    }
+    if let Some((number, step)) = step {
+        let left = area.height.saturating_sub(pen.at + 6).max(1);
+        pen.wrapped(sketch, "thought", &step.thought, Role::Text, left);
+        let (action, role) = match &step.malformed {
+            Some(reason) => (format!("did not parse: {}", one_line(reason)), Role::Bad),
+            None => (wording::actions(&step.actions), Role::Running),
+        };
+        pen.wrapped(sketch, "action", &action, role, 2);
+        let took = figures::duration(step.generate_ms + step.act_ms);
+        pen.line(
+            sketch,
+            "step",
+            &format!("{}  {took}  {} tokens", number + 1, step.reply_tokens),
+        );
+    }
+    if let Some(failure) = &episode.failure {
+        let text = format!(
+            "{}: {}",
+            wording::error_class(failure.class),
+            failure.message
+        );
+        pen.wrapped(sketch, "fault", &text, Role::Danger, 2);
+    }
+    let codes: Vec<String> = row
+        .cells
+        .iter()
+        .map(crate::tui::fleet::Cell::code)
+        .collect();
+    pen.line(sketch, "group", &codes.join(" "));
+    let (note, note_role) = note_words(&row.note);
+    if !note.is_empty() {
+        pen.wrapped(sketch, "", &note, note_role, 1);
+    }
+    let ran = match episode.ended_ms {
+        Some(ended_ms) => ended_ms,
+        None => sketch.app.run_now_ms(),
+    };
+    let ran = figures::duration(ran.saturating_sub(episode.started_ms));
+    let ended = episode.end.map_or("running", wording::end);
+    pen.line(
+        sketch,
+        "desktop",
+        &format!("{}  {ended}  {ran}", episode.desktop),
+    );
+}
+
+/// Labelled rows, one below the other.
+struct Rows {
+    area: Rect,
+    at: u16,
+}
+
+impl Rows {
+    fn line(&mut self, sketch: &mut Sketch<'_>, label: &str, text: &str) {
+        self.wrapped(sketch, label, text, Role::Text, 1);
+    }
+
+    fn wrapped(&mut self, sketch: &mut Sketch<'_>, label: &str, text: &str, role: Role, most: u16) {
+        let left = self.area.height.saturating_sub(self.at);
+        let body = Rect {
+            x: self.area.x + LABEL.min(self.area.width),
+            y: self.area.y + self.at,
+            width: self.area.width.saturating_sub(LABEL),
+            height: most.min(left),
+        };
+        if body.height == 0 {
+            return;
+        }
+        sketch.put(self.area, 0, self.at, label, Role::Muted);
+        let used = sketch.text(body, text, role, 0);
+        self.at += used
+            .max(1)
+            .min(wrap(text, usize::from(body.width)).len().max(1) as u16);
+    }
+}

@@ -1,0 +1,77 @@
+//! Who needs attention first.
+
+use crate::tui::app::App;
+
+use super::FleetSort;
+use super::cell::{Cell, CellKind};
+use super::row::{FleetRow, Note, rows};
+
+/// An order stays so long, so that rows do not jump under the cursor.
+const STABLE_MS: u64 = 10_000;
+
+/// How much a row needs a look, most first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attention {
+    /// So far all failed: the group is about to teach nothing.
+    Failing,
+    /// Errors ended samples.
+    Fault,
+    /// A sample does not move.
+    Stuck,
+    /// At work; the slowest hold up the rest.
+    AtWork,
+    /// Done, and without signal.
+    Dead,
+    /// Done.
+    Done,
+    /// Not begun.
+    Waiting,
+}
+
+impl Attention {
+    pub(super) fn of(note: &Note, cells: &[Cell]) -> Self {
+        match note {
+            Note::Failing => Attention::Failing,
+            Note::Faults(_) => Attention::Fault,
+            Note::Stuck(_) => Attention::Stuck,
+            Note::AllFail => Attention::Dead,
+            Note::Signal | Note::Replayed(_) | Note::AllPass => Attention::Done,
+            Note::Running if cells.iter().all(|cell| cell.kind == CellKind::Waiting) => {
+                Attention::Waiting
+            }
+            Note::Running => Attention::AtWork,
+        }
+    }
+}
+
+/// Makes a new order now.
+pub fn reorder(app: &mut App) {
+    let mut all = rows(&app.run, &app.ui.fleet, app.run_now_ms());
+    match app.ui.fleet.sort {
+        FleetSort::Attention => {
+            all.sort_by_key(|row| (row.attention, slowness(row), row.key.number()))
+        }
+        FleetSort::Number => all.sort_by_key(|row| row.key.number()),
+    }
+    app.ui.fleet.order = all.iter().map(|row| row.key.number()).collect();
+    app.ui.fleet.ordered_ms = app.ui.now_ms;
+}
+
+/// Makes a new order if the last one is old.
+pub fn reorder_when_due(app: &mut App) -> bool {
+    let due = app.ui.now_ms.saturating_sub(app.ui.fleet.ordered_ms) >= STABLE_MS;
+    if due {
+        reorder(app);
+    }
+    due
+}
+
+/// Steps of the sample furthest behind, so that the slowest come first.
+fn slowness(row: &FleetRow) -> u32 {
+    let step = |cell: &Cell| match cell.kind {
+        CellKind::Booting => Some(0),
+        CellKind::Running(step) | CellKind::Paused(step) | CellKind::Stuck(step) => Some(step),
+        _ => None,
+    };
+    row.cells.iter().filter_map(step).min().unwrap_or(u32::MAX)
+}

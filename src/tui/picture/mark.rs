@@ -1,0 +1,99 @@
+//! Where an action hit the screen, drawn into the dots so that it survives every depth.
+
+use super::Raster;
+use crate::types::{Action, Point};
+
+/// Color of the mark's lines; magenta, which desktops rarely have.
+const LINE: [u8; 3] = [255, 0, 140];
+/// Color around it, so that it is seen on anything.
+const HALO: [u8; 3] = [255, 255, 255];
+
+/// Height of a dot over its width, as cells are twice as high as wide and dots two by two.
+const DOT_ASPECT: f32 = 2.0;
+
+/// Radius of the ring in dots across.
+const RING: f32 = 4.0;
+
+/// What to mark on a screenshot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mark {
+    /// A place that was clicked or pointed at.
+    Point(Point),
+    /// A drag.
+    Line(Point, Point),
+}
+
+impl Mark {
+    /// The mark of an action, if it has a place.
+    pub fn of(action: &Action) -> Option<Self> {
+        match action {
+            Action::Click { at }
+            | Action::LeftDouble { at }
+            | Action::RightSingle { at }
+            | Action::Hover { at }
+            | Action::Scroll { at: Some(at), .. } => Some(Mark::Point(*at)),
+            Action::Drag { from, to } => Some(Mark::Line(*from, *to)),
+            Action::Scroll { at: None, .. }
+            | Action::Hotkey { .. }
+            | Action::Press { .. }
+            | Action::Type { .. }
+            | Action::Wait
+            | Action::Finished { .. }
+            | Action::Fail
+            | Action::CallUser => None,
+        }
+    }
+
+    /// A copy of `raster` with the mark on it.
+    pub fn drawn_on(&self, raster: &Raster) -> Raster {
+        let mut drawn = raster.clone();
+        match self {
+            Mark::Point(at) => draw_ring(&mut drawn, *at),
+            Mark::Line(from, to) => {
+                draw_line(&mut drawn, *from, *to);
+                draw_ring(&mut drawn, *to);
+            }
+        }
+        drawn
+    }
+}
+
+/// Screen pixels to dots.
+fn place(raster: &Raster, at: Point) -> (f32, f32) {
+    let x = at.x / raster.source.width as f32 * raster.width() as f32;
+    let y = at.y / raster.source.height as f32 * raster.height() as f32;
+    (x, y)
+}
+
+fn draw_ring(raster: &mut Raster, at: Point) {
+    let (cx, cy) = place(raster, at);
+    let (width, height) = (raster.width(), raster.height());
+    // On small pictures a smaller ring, or it hides what was clicked.
+    let radius = RING.min(width as f32 / 12.0).max(1.6);
+    for y in 0..height {
+        for x in 0..width {
+            let dx = x as f32 + 0.5 - cx;
+            let dy = (y as f32 + 0.5 - cy) * DOT_ASPECT;
+            let distance = dx.hypot(dy);
+            let dot = &mut raster.dots[y * width + x];
+            if distance < 1.2 || (distance - radius).abs() < 0.8 {
+                *dot = LINE;
+            } else if distance > radius && distance < radius + 1.9 {
+                *dot = HALO;
+            }
+        }
+    }
+}
+
+fn draw_line(raster: &mut Raster, from: Point, to: Point) {
+    let ((x0, y0), (x1, y1)) = (place(raster, from), place(raster, to));
+    let (width, height) = (raster.width(), raster.height());
+    let points = ((x1 - x0).abs().max((y1 - y0).abs()).ceil() as usize).clamp(1, 1000);
+    for point in 0..=points {
+        let t = point as f32 / points as f32;
+        let (x, y) = (x0 + t * (x1 - x0), y0 + t * (y1 - y0));
+        if x >= 0.0 && y >= 0.0 && (x as usize) < width && (y as usize) < height {
+            raster.dots[y as usize * width + x as usize] = LINE;
+        }
+    }
+}

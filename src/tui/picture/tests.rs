@@ -1,0 +1,140 @@
+//! Tests of scaling, of block characters, of the mark and of the cache.
+
+use std::sync::mpsc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::cells::nearest_block;
+use super::{
+    Mark, PictureCache, PictureKey, PictureState, PictureWorker, Raster, cells_for, draw_raster,
+};
+use crate::tui::theme::ColorDepth;
+use crate::types::{Action, ImageHash, Point, ScreenSize, Screenshot};
+
+const RED: [u8; 3] = [255, 0, 0];
+const BLUE: [u8; 3] = [0, 0, 255];
+
+fn two_halves() -> Screenshot {
+    let size = ScreenSize {
+        width: 64,
+        height: 48,
+    };
+    let rgb = (0..48 * 64)
+        .flat_map(|i| if i / 64 < 24 { RED } else { BLUE })
+        .collect();
+    Screenshot::new(size, rgb)
+}
+
+#[test]
+fn pictures_keep_their_shape() {
+    let size = ScreenSize {
+        width: 448,
+        height: 336,
+    };
+    assert_eq!(cells_for(size, 40, 15), (40, 15));
+    assert_eq!(cells_for(size, 40, 60), (40, 15));
+    assert_eq!(cells_for(size, 200, 15), (40, 15));
+    assert_eq!(cells_for(size, 0, 15), (0, 0));
+    assert_eq!(cells_for(size, 1, 1), (1, 1));
+}
+
+#[test]
+fn scaling_keeps_the_halves_apart() {
+    let raster = Raster::from_screenshot(&two_halves(), 8, 3).unwrap();
+    assert_eq!((raster.columns, raster.rows, raster.dots.len()), (8, 3, 96));
+    assert_eq!(raster.dots[0], RED);
+    assert_eq!(raster.dots[95], BLUE);
+}
+
+#[test]
+fn cells_take_the_nearest_block() {
+    assert_eq!(nearest_block([RED, RED, BLUE, BLUE]), ("▄", BLUE, RED));
+    assert_eq!(nearest_block([RED, BLUE, RED, BLUE]), ("▐", BLUE, RED));
+    assert_eq!(nearest_block([RED, BLUE, BLUE, BLUE]), ("▘", RED, BLUE));
+    assert_eq!(nearest_block([RED, BLUE, BLUE, RED]), ("▞", BLUE, RED));
+    assert_eq!(nearest_block([RED; 4]), (" ", RED, RED));
+}
+
+#[test]
+fn drawing_is_safe_in_any_area_and_shades_without_color() {
+    let raster = Raster::from_screenshot(&two_halves(), 8, 3).unwrap();
+    let mark = Mark::Point(Point { x: 500.0, y: -3.0 });
+    for depth in [ColorDepth::None, ColorDepth::Ansi16, ColorDepth::True] {
+        for (width, height) in [(0, 0), (1, 1), (8, 3), (20, 9)] {
+            let area = Rect::new(0, 0, width, height);
+            let mut buffer = Buffer::empty(area);
+            draw_raster(&raster, Some(&mark), area, depth, &mut buffer);
+        }
+    }
+    let area = Rect::new(0, 0, 8, 3);
+    let mut buffer = Buffer::empty(area);
+    draw_raster(&raster, None, area, ColorDepth::None, &mut buffer);
+    assert_eq!(buffer[(0, 0)].symbol(), ":");
+    assert_eq!(buffer[(0, 2)].symbol(), " ");
+}
+
+#[test]
+fn a_click_changes_dots_around_its_place_only() {
+    let raster = Raster::from_screenshot(&two_halves(), 64, 24).unwrap();
+    let action = Action::Click {
+        at: Point { x: 32.0, y: 24.0 },
+    };
+    let drawn = Mark::of(&action).unwrap().drawn_on(&raster);
+    let width = raster.width();
+    assert_ne!(drawn.dots[24 * width + 64], raster.dots[24 * width + 64]);
+    assert_eq!(drawn.dots[0], raster.dots[0]);
+    assert_eq!(Mark::of(&Action::Wait), None);
+}
+
+fn key(name: &str) -> PictureKey {
+    PictureKey {
+        image: ImageHash(name.into()),
+        columns: 4,
+        rows: 2,
+    }
+}
+
+#[test]
+fn the_cache_asks_once_and_drops_what_nobody_wants() {
+    let mut cache = PictureCache::default();
+    assert_eq!(cache.want(&[key("a")]), vec![key("a")]);
+    assert_eq!(cache.want(&[key("a")]), vec![]);
+    assert_eq!(cache.get(&key("a")), Some(&PictureState::Loading));
+    for i in 0..2000 {
+        cache.want(&[key("a"), key(&i.to_string())]);
+    }
+    assert!(cache.len() < 600, "{}", cache.len());
+    assert!(cache.get(&key("a")).is_some());
+    cache.put(key("b"), Err("gone".to_owned()));
+    cache.forget_failures();
+    assert_eq!(cache.get(&key("b")), None);
+}
+
+#[test]
+fn the_worker_delivers_and_reports_failures() {
+    let (tx, rx) = mpsc::channel();
+    let shot = two_halves();
+    let hash = shot.hash().clone();
+    let fetch_hash = hash.clone();
+    let worker = PictureWorker::spawn(
+        Box::new(move |wanted| {
+            if *wanted == fetch_hash {
+                Ok(shot.clone())
+            } else {
+                Err("not there".to_owned())
+            }
+        }),
+        move |key, result| tx.send((key, result)).is_ok(),
+    )
+    .unwrap();
+    let good = PictureKey {
+        image: hash,
+        columns: 8,
+        rows: 3,
+    };
+    assert!(worker.request(vec![good.clone(), key("x")]).is_empty());
+    let (first, result) = rx.recv().unwrap();
+    assert_eq!((first, result.unwrap().columns), (good, 8));
+    assert_eq!(rx.recv().unwrap(), (key("x"), Err("not there".to_owned())));
+}

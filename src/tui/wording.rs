@@ -1,0 +1,134 @@
+//! What the console calls actions, phases, states, ends and commands.
+
+use crate::event::{Command, Phase, SafePoint, TrainerState};
+use crate::tui::figures;
+use crate::tui::text::one_line;
+use crate::types::{Action, EpisodeEnd, ErrorClass, Point, ScrollDirection};
+
+fn place(at: Point) -> String {
+    format!("{:.0},{:.0}", at.x, at.y)
+}
+
+/// An action in few cells: `click 412,88`, `type "H2O"`, `hotkey ctrl z`.
+pub fn action(action: &Action) -> String {
+    match action {
+        Action::Click { at } => format!("click {}", place(*at)),
+        Action::LeftDouble { at } => format!("double {}", place(*at)),
+        Action::RightSingle { at } => format!("right {}", place(*at)),
+        Action::Hover { at } => format!("hover {}", place(*at)),
+        Action::Drag { from, to } => format!("drag {}→{}", place(*from), place(*to)),
+        Action::Hotkey { keys } => format!("hotkey {}", keys.join(" ")),
+        Action::Press { key } => format!("press {key}"),
+        Action::Type { content } => {
+            let submits = if content.ends_with('\n') { "⏎" } else { "" };
+            format!("type \"{}\"{submits}", one_line(content))
+        }
+        Action::Scroll { at, direction } => {
+            let way = match direction {
+                ScrollDirection::Up => "up",
+                ScrollDirection::Down => "down",
+                ScrollDirection::Left => "left",
+                ScrollDirection::Right => "right",
+            };
+            let over = at.map_or(String::new(), |at| format!(" {}", place(at)));
+            format!("scroll {way}{over}")
+        }
+        Action::Wait => "wait 5s".to_owned(),
+        Action::Finished { content } if content.is_empty() => "finished".to_owned(),
+        Action::Finished { content } => format!("finished \"{}\"", one_line(content)),
+        Action::Fail => "fail (infeasible)".to_owned(),
+        Action::CallUser => "call user".to_owned(),
+    }
+}
+
+/// Several actions of one reply.
+pub fn actions(all: &[Action]) -> String {
+    all.iter().map(action).collect::<Vec<_>>().join(" + ")
+}
+
+/// A phase.
+pub fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Evaluate => "evaluate",
+        Phase::Collect => "collect",
+        Phase::Replay => "replay",
+        Phase::OldLogprobs => "old logprobs",
+        Phase::Update => "update",
+        Phase::Publish => "publish",
+        Phase::Checkpoint => "checkpoint",
+    }
+}
+
+/// A safe point, as it is typed.
+pub fn safe_point(point: SafePoint) -> &'static str {
+    match point {
+        SafePoint::EnvStep => "env-step",
+        SafePoint::Batch => "batch",
+        SafePoint::PreUpdate => "pre-update",
+        SafePoint::PostCheckpoint => "post-checkpoint",
+    }
+}
+
+/// The safe point of this name.
+pub fn parse_safe_point(name: &str) -> Option<SafePoint> {
+    [
+        SafePoint::EnvStep,
+        SafePoint::Batch,
+        SafePoint::PreUpdate,
+        SafePoint::PostCheckpoint,
+    ]
+    .into_iter()
+    .find(|point| safe_point(*point) == name)
+}
+
+/// The trainer's state, one word.
+pub fn trainer(state: TrainerState) -> &'static str {
+    match state {
+        TrainerState::Starting => "START",
+        TrainerState::Running => "RUN",
+        TrainerState::Pausing(_) => "PAUSING",
+        TrainerState::Paused(_) => "PAUSED",
+        TrainerState::Stopping => "STOPPING",
+        TrainerState::Finished => "DONE",
+        TrainerState::Failed => "FAILED",
+    }
+}
+
+/// How an episode ended.
+pub fn end(end: EpisodeEnd) -> &'static str {
+    match end {
+        EpisodeEnd::Finished => "finished",
+        EpisodeEnd::DeclaredInfeasible => "declared infeasible",
+        EpisodeEnd::StepLimit => "step limit",
+        EpisodeEnd::Malformed => "reply did not parse",
+        EpisodeEnd::ContextFull => "context full",
+    }
+}
+
+/// Whose fault a failed episode was.
+pub fn error_class(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::Reset => "reset",
+        ErrorClass::Timeout => "timeout",
+        ErrorClass::Crash => "crash",
+        ErrorClass::Screenshot => "screenshot",
+        ErrorClass::Evaluator => "evaluator",
+        ErrorClass::Policy => "policy",
+        ErrorClass::Cancelled => "cancelled",
+    }
+}
+
+/// A command as it is typed.
+pub fn command(command: &Command) -> String {
+    match command {
+        Command::Pause { at } => format!("pause {}", safe_point(*at)),
+        Command::Resume => "resume".to_owned(),
+        Command::StepPhase => "step-phase".to_owned(),
+        Command::StepIteration => "step-iteration".to_owned(),
+        Command::Stop => "stop".to_owned(),
+        Command::Checkpoint => "checkpoint".to_owned(),
+        Command::SetLearningRate { value } => format!("lr {}", figures::short(*value)),
+        Command::SetTemperature { value } => format!("temperature {value}"),
+        Command::SetDesktops { value } => format!("desktops {value}"),
+    }
+}
