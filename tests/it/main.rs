@@ -1,1 +1,15 @@
 //! Integration tests, one binary.
+
+mod actions;
+mod attach;
+mod doctor;
+mod profiles;
+mod prompt;
+mod pty;
+mod reference;
+mod replay;
+mod screen;
+mod store;
+mod synthetic;
+mod tidy;
+mod tui;

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Brings what cargo cannot: libtorch (`torch`) and the Python the numeric tests compare with
+# (`reference`). Does nothing where it is already there. Every failure ends in one sentence that
+# says what to do.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+torch_version=2.11.0
+python=${ARPO_PYTHON:-/usr/bin/python3}
+
+fail() {
+    printf 'setup: %s\n' "$1" >&2
+    exit 1
+}
+
+check_python() {
+    command -v "$python" >/dev/null ||
+        fail "no Python at $python: install it (Debian: apt install python3 python3-venv) or name yours in ARPO_PYTHON"
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+        fail "$python is $("$python" --version 2>&1), torch $torch_version needs 3.10 or newer: name one in ARPO_PYTHON"
+    # Debian's python3 has venv but not the ensurepip it needs.
+    "$python" -c 'import venv, ensurepip' 2>/dev/null ||
+        fail "$python cannot make virtual environments: install its venv module (Debian: apt install python3-venv)"
+}
+
+check_compiler() {
+    command -v "${CXX:-c++}" >/dev/null ||
+        fail "no C++ compiler: install one (Debian: apt install g++) or name yours in CXX"
+}
+
+# check_disk GB
+check_disk() {
+    local free_gb
+    free_gb=$(df -Pk . | awk 'NR == 2 { print int($4 * 1024 / 1e9) }')
+    # A file system that does not tell is tried.
+    [ "${free_gb:-$1}" -ge "$1" ] ||
+        fail "$free_gb GB free in $PWD, $1 GB are needed: make room or use a checkout on another disk"
+}
+
+# torch_in FOLDER: the version of the torch there, empty if there is none.
+torch_in() {
+    if [ -f "$1/version.py" ]; then
+        sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$1/version.py"
+    elif [ -f "$1/build-version" ]; then
+        sed 's/[+].*//' "$1/build-version"
+    fi
+}
+
+# is_made VENV WANTED: whether VENV was completed with exactly these packages and still starts.
+is_made() {
+    [ -f "$1/arpo-setup" ] && [ "$(cat "$1/arpo-setup")" = "$2" ] &&
+        "$1/bin/python" -c 'import pip' 2>/dev/null
+}
+
+# make_venv VENV WANTED PIP-ARGUMENT...
+make_venv() {
+    local venv=$1 wanted=$2
+    shift 2
+    echo "setup: installing $wanted into $venv" >&2
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" ||
+        fail "could not make $venv: remove it and try again"
+    "$venv/bin/python" -m pip install --disable-pip-version-check "$@" ||
+        fail "pip could not install $wanted into $venv: check the network and the lines above, then try again"
+    printf '%s\n' "$wanted" >"$venv/arpo-setup"
+}
+
+# A libtorch of the user's own wins over ours, if it is the right one.
+use_own_libtorch() {
+    [ -n "${LIBTORCH:-}" ] || return 1
+    local found
+    found=$(torch_in "$LIBTORCH")
+    [ "$found" = "$torch_version" ] ||
+        fail "LIBTORCH=$LIBTORCH holds torch '${found:-none}', arpo needs $torch_version: unset LIBTORCH or point it at that version"
+}
+
+setup_torch() {
+    check_compiler
+    if use_own_libtorch; then return; fi
+    local wanted="torch==$torch_version"
+    local arguments=("$wanted")
+    if ! nvidia-smi >/dev/null 2>&1; then
+        # Without a GPU, all that libtorch opens of CUDA are these two: a tenth of the download.
+        local cuda=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+        wanted="$wanted ${cuda[*]}"
+        arguments=(--no-deps "${arguments[@]}" "${cuda[@]}")
+    fi
+    if ! is_made .venv "$wanted"; then
+        check_python
+        check_disk 4
+        make_venv .venv "$wanted" "${arguments[@]}"
+    fi
+    local folder found
+    folder=$(echo .venv/lib/python3*/site-packages/torch)
+    found=$(torch_in "$folder")
+    [ "$found" = "$torch_version" ] ||
+        fail ".venv holds torch '${found:-none}', arpo needs $torch_version: remove .venv and run \`just setup\` again"
+    [ "$(readlink .libtorch)" = "$folder" ] || ln -sfn "$folder" .libtorch
+}
+
+setup_reference() {
+    local wanted
+    wanted=$(grep -v '^#' .config/reference.txt | tr '\n' ' ')
+    wanted=${wanted% }
+    is_made .venv-ref "$wanted" && return
+    check_python
+    check_disk 9
+    make_venv .venv-ref "$wanted" -r .config/reference.txt
+}
+
+case ${1:-} in
+torch) setup_torch ;;
+reference) setup_reference ;;
+*) fail "write \`.config/setup.sh torch\` or \`.config/setup.sh reference\`" ;;
+esac

@@ -1,0 +1,49 @@
+# Recipes are thin: what they run works by hand too. Logic is in .config/setup.sh and .ci/run.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+[private]
+default:
+    @just --list --unsorted
+
+# Set up what is missing, build, train the shipped agent on simulated desktops and watch it
+[group('use')]
+demo *args: setup
+    cargo build --release
+    cargo run --release --quiet --bin arpo -- train -p profiles/demo.toml {{ args }}
+
+# Set up what is missing and run every test that can run here
+[group('work')]
+test: setup setup-ref
+    cargo test --release
+
+# Install libtorch into .venv
+[group('set-up')]
+setup:
+    @.config/setup.sh torch
+
+# Install the Python that numeric tests and benches compare with into .venv-ref (5 GB)
+[group('set-up')]
+setup-ref:
+    @.config/setup.sh reference
+
+# Check formatting
+[group('work')]
+fmt-check:
+    cargo fmt --check
+
+# Lint both builds, with and without libtorch
+[group('work')]
+lint: setup
+    cargo clippy --release --all-targets -- -D warnings
+    cargo clippy --release --all-targets --no-default-features -- -D warnings
+
+# Build the API documentation
+[group('work')]
+docs: setup
+    RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --lib
+
+# What continuous integration runs
+[group('work')]
+ci:
+    .ci/run

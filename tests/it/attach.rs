@@ -1,0 +1,415 @@
+//! Watching a live run, in process and over the socket: what a viewer sees is what the log says.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use arpo::bus::{
+    BusError, CommandInbox, Controller, EventSink, Role, RunStatus, Server, Source, SourceItem,
+    attach, clean_sockets, control, find_socket, list_runs, probe,
+};
+use arpo::event::{Command, CommandStatus, EventKind, RunState, TrainerState};
+use arpo::store::RunDir;
+use arpo::types::ImageHash;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::synthetic::{image, iteration, run, run_started};
+
+/// An engine without an engine: a run folder, its sink, its socket, its commands.
+struct Engine {
+    folder: tempfile::TempDir,
+    run_dir: RunDir,
+    sink: EventSink,
+    controller: Controller,
+    inbox: CommandInbox,
+    server: Option<Server>,
+    socket: PathBuf,
+}
+
+impl Engine {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let run_dir = RunDir::create(&folder.path().join("runs/demo-1"), "").unwrap();
+        let sink = EventSink::start(&run_dir, run_started()).unwrap();
+        let (controller, inbox) = control(sink.clone(), 0);
+        let socket = folder.path().join("sockets/demo-1.sock");
+        let server = Server::bind(
+            &socket,
+            run_dir.root(),
+            sink.clone(),
+            Some(controller.clone()),
+        )
+        .await
+        .unwrap();
+        Self {
+            folder,
+            run_dir,
+            sink,
+            controller,
+            inbox,
+            server: Some(server),
+            socket,
+        }
+    }
+
+    fn emit(&self, kinds: impl IntoIterator<Item = EventKind>) {
+        kinds.into_iter().for_each(|kind| self.sink.emit(kind));
+    }
+
+    async fn attach(&self, role: Role) -> Source {
+        attach(&self.socket, role, "console").await.unwrap()
+    }
+
+    /// Ends the run; gives its folder, to be read.
+    async fn end(self) -> (tempfile::TempDir, RunDir) {
+        self.sink.close().unwrap();
+        self.server.unwrap().close().await;
+        (self.folder, self.run_dir)
+    }
+}
+
+/// Everything a source has to say, folded; and the events missed.
+async fn fold_all(source: Source) -> (RunState, u64) {
+    let Source {
+        mut state,
+        mut items,
+        ..
+    } = source;
+    let mut missed_in_all = 0;
+    while let Some(item) = items.recv().await {
+        match item {
+            SourceItem::Event(event) => state.apply(&event),
+            SourceItem::Resync {
+                state: fresh,
+                missed,
+            } => {
+                missed_in_all += missed;
+                state = *fresh;
+            }
+            SourceItem::Heard => {}
+            SourceItem::Lost { reason } => panic!("lost: {reason}"),
+        }
+    }
+    (state, missed_in_all)
+}
+
+#[tokio::test]
+async fn attached_in_the_middle_and_in_process_see_what_the_log_says() {
+    let engine = Engine::start().await;
+    engine.emit(iteration(0, 0));
+    let attached = engine.attach(Role::Operate).await;
+    assert_eq!(attached.run, "demo-1");
+    assert_eq!(attached.state.history.len(), 1);
+    let controller = engine.controller.clone();
+    let local = Source::of_engine(engine.run_dir.root(), &engine.sink, Some(controller))
+        .await
+        .unwrap();
+    engine.emit(iteration(1, 0));
+    let late = engine.attach(Role::Watch).await.watching();
+    engine.emit(iteration(2, 0));
+    let viewers = [attached, local, late].map(|source| tokio::spawn(fold_all(source)));
+    let (_folder, run_dir) = engine.end().await;
+    let folded = run_dir.state().unwrap();
+    for viewer in viewers {
+        let (state, missed) = viewer.await.unwrap();
+        assert_eq!(state, folded);
+        assert_eq!(missed, 0);
+    }
+    assert_eq!(folded.history.len(), 3);
+}
+
+#[tokio::test]
+async fn a_viewer_that_does_not_read_slows_nobody_and_is_caught_up() {
+    let engine = Engine::start().await;
+    let sleeper = engine.attach(Role::Watch).await;
+    let local = Source::of_engine(engine.run_dir.root(), &engine.sink, None)
+        .await
+        .unwrap();
+    // One that does not even take bytes off the socket.
+    let mut dead = UnixStream::connect(&engine.socket).await.unwrap();
+    say_hello(&mut dead, "watch").await;
+
+    for number in 0..300 {
+        engine.emit(iteration(number, 0));
+        engine.sink.flush().await.unwrap();
+    }
+    let (_folder, run_dir) = {
+        // They wake up while the run ends.
+        let viewers = [sleeper, local].map(|source| tokio::spawn(fold_all(source)));
+        let ended = engine.end().await;
+        let folded = ended.1.state().unwrap();
+        for viewer in viewers {
+            let (state, missed) = viewer.await.unwrap();
+            assert!(missed > 0);
+            assert_eq!(state, folded);
+        }
+        ended
+    };
+    // The log has every event, in order.
+    let seqs = run_dir
+        .read_events(0)
+        .unwrap()
+        .map(|event| event.unwrap().seq);
+    assert!(seqs.eq(0..run_dir.state().unwrap().next_seq));
+}
+
+async fn say_hello(stream: &mut UnixStream, role: &str) {
+    let hello = format!(
+        "{{\"schema\":1,\"version\":\"0\",\"role\":\"{role}\",\"origin\":\"console\",\"new\":1}}"
+    );
+    let length = (hello.len() as u32 + 1).to_le_bytes();
+    stream.write_all(&length).await.unwrap();
+    stream.write_all(&[1]).await.unwrap();
+    stream.write_all(hello.as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_are_answered_where_they_came_from_and_in_the_log() {
+    let mut engine = Engine::start().await;
+    let source = engine.attach(Role::Operate).await;
+    let commands = source.commands.clone().unwrap();
+    let mut paused = commands.send(Command::StepIteration);
+    let request = engine.inbox.recv().await.unwrap();
+    assert_eq!(request.origin, "console");
+    assert_eq!(request.command, Command::StepIteration);
+    request.accept();
+    assert_eq!(paused.next().await, Some((0, CommandStatus::Received)));
+    assert_eq!(paused.next().await, Some((0, CommandStatus::Accepted)));
+    request.done();
+    assert_eq!(paused.next().await, Some((0, CommandStatus::Done)));
+    assert_eq!(paused.next().await, None);
+
+    let mut refused = commands.send(Command::SetDesktops { value: 5 });
+    engine
+        .inbox
+        .recv()
+        .await
+        .unwrap()
+        .refuse("the profile has 4");
+    let answer = refused.finished().await.unwrap();
+    let reason = "the profile has 4".to_owned();
+    assert_eq!(answer, (1, CommandStatus::Refused { reason }));
+
+    // The last breath of a run still reaches whoever asked for it.
+    let mut stopped = commands.send(Command::Stop);
+    let request = engine.inbox.recv().await.unwrap();
+    let viewer = tokio::spawn(fold_all(source));
+    request.done();
+    let (_folder, run_dir) = engine.end().await;
+    assert_eq!(stopped.finished().await, Some((2, CommandStatus::Done)));
+    let (state, _) = viewer.await.unwrap();
+    assert_eq!(state.commands.len(), 3);
+    assert_eq!(state.commands, run_dir.state().unwrap().commands);
+}
+
+#[tokio::test]
+async fn watchers_cannot_command() {
+    let mut engine = Engine::start().await;
+    let source = engine.attach(Role::Watch).await;
+    assert!(source.commands.is_none());
+    // Nor if their console is another one.
+    let mut stream = UnixStream::connect(&engine.socket).await.unwrap();
+    say_hello(&mut stream, "watch").await;
+    let command = b"{\"id\":9,\"command\":{\"command\":\"stop\"}}";
+    stream
+        .write_all(&(command.len() as u32 + 1).to_le_bytes())
+        .await
+        .unwrap();
+    stream.write_all(&[2]).await.unwrap();
+    stream.write_all(command).await.unwrap();
+    loop {
+        let length = stream.read_u32_le().await.unwrap();
+        let mut frame = vec![0; length as usize];
+        stream.read_exact(&mut frame).await.unwrap();
+        if frame[0] == 19 {
+            let reply = String::from_utf8_lossy(&frame[1..]);
+            assert!(
+                reply.contains("refused") && reply.contains("--watch"),
+                "{reply}"
+            );
+            break;
+        }
+    }
+    assert!(engine.inbox.try_recv().is_none());
+}
+
+#[tokio::test]
+async fn pictures_come_over_a_connection_of_their_own_up_to_a_size() {
+    let engine = Engine::start().await;
+    let source = engine.attach(Role::Watch).await;
+    let png = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 100_000]].concat();
+    engine.run_dir.put_png(&image(1), &png).unwrap();
+    let huge = [&b"\x89PNG\r\n\x1a\n"[..], &vec![0; 16 << 20]].concat();
+    engine.run_dir.put_png(&image(2), &huge).unwrap();
+    assert_eq!(source.pictures.png(&image(1)).await.unwrap(), png);
+    for (hash, word) in [
+        (image(2), "bytes"),
+        (image(3), "pruned"),
+        (
+            ImageHash("../../../../../../../etc/passwd1".into()),
+            "pruned",
+        ),
+        (ImageHash("short".into()), "pruned"),
+    ] {
+        let error = source.pictures.png(&hash).await.unwrap_err().to_string();
+        assert!(error.contains(word), "{hash}: {error}");
+    }
+    // The connection is still good.
+    assert_eq!(source.pictures.png(&image(1)).await.unwrap(), png);
+}
+
+#[tokio::test]
+async fn strangers_are_kept_out_and_broken_clients_harm_nobody() {
+    let engine = Engine::start().await;
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&engine.socket), 0o600);
+    assert_eq!(mode(engine.socket.parent().unwrap()), 0o700);
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[1, 0, 0, 0, 1],
+        &[0, 0, 0, 0],
+    ] {
+        let mut stream = UnixStream::connect(&engine.socket).await.unwrap();
+        stream.write_all(garbage).await.unwrap();
+        // It is hung up on, and told nothing.
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(answer.is_empty());
+    }
+    let (welcome, state) = probe(&engine.socket).await.unwrap();
+    assert_eq!(welcome.run, "demo-1");
+    assert_eq!(welcome.pid, std::process::id());
+    assert!(state.header.is_some());
+}
+
+/// The next item that says something.
+async fn next_item(source: &mut Source) -> SourceItem {
+    loop {
+        match source.items.recv().await.unwrap() {
+            SourceItem::Heard => {}
+            item => return item,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lost_engine_is_said_to_be_lost_and_found_again() {
+    let mut engine = Engine::start().await;
+    let mut source = engine.attach(Role::Operate).await;
+    engine.server.take().unwrap().close().await;
+    let lost = next_item(&mut source).await;
+    assert!(matches!(lost, SourceItem::Lost { .. }), "{lost:?}");
+    engine.emit([EventKind::StateChanged {
+        state: TrainerState::Running,
+    }]);
+    let server = Server::bind(
+        &engine.socket,
+        engine.run_dir.root(),
+        engine.sink.clone(),
+        Some(engine.controller.clone()),
+    );
+    engine.server = Some(server.await.unwrap());
+    let SourceItem::Resync { state, .. } = next_item(&mut source).await else {
+        panic!("the engine was not found again");
+    };
+    assert_eq!(state.trainer, TrainerState::Running);
+    let mut ticket = source.commands.unwrap().send(Command::Resume);
+    engine.inbox.recv().await.unwrap().done();
+    assert!(matches!(
+        ticket.finished().await,
+        Some((_, CommandStatus::Done))
+    ));
+}
+
+#[tokio::test]
+async fn attaching_where_nobody_listens_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = attach(&folder.path().join("x.sock"), Role::Watch, "console")
+        .await
+        .unwrap_err();
+    assert!(matches!(error, BusError::NotRunning { .. }), "{error}");
+    assert!(error.to_string().contains("arpo runs list"), "{error}");
+}
+
+#[tokio::test]
+async fn runs_are_listed_found_and_cleaned_up() {
+    let engine = Engine::start().await;
+    let sockets = engine.socket.parent().unwrap().to_owned();
+    let runs = engine.folder.path().join("runs");
+    let make = |name: &str, kinds: Vec<EventKind>| {
+        let run_dir = RunDir::create(&runs.join(name), "").unwrap();
+        let mut kinds = kinds.into_iter();
+        let sink = EventSink::start(&run_dir, kinds.next().unwrap()).unwrap();
+        kinds.for_each(|kind| sink.emit(kind));
+        sink.close().unwrap();
+        run_dir
+    };
+    drop(make("done", run(2)));
+    let mut cut_short = run(2);
+    cut_short.truncate(60);
+    drop(make("interrupted", cut_short));
+    // Its engine lives (this process holds the lock) but has no socket.
+    let silent = make("silent", run(1));
+
+    let listings = list_runs(&sockets, &[runs.clone(), runs.join("nowhere")]).await;
+    let mut statuses: Vec<_> = listings
+        .iter()
+        .map(|l| (l.name.as_str(), l.status))
+        .collect();
+    statuses.sort_unstable_by_key(|(name, _)| *name);
+    let expected = [
+        ("demo-1", RunStatus::Live),
+        ("done", RunStatus::Finished),
+        ("interrupted", RunStatus::Interrupted),
+        ("silent", RunStatus::Silent),
+    ];
+    assert_eq!(statuses, expected);
+    drop(silent);
+
+    let found = |run: Option<&'static str>| find_socket(&sockets, run);
+    assert_eq!(found(None).await.unwrap(), engine.socket);
+    assert_eq!(found(Some("demo")).await.unwrap(), engine.socket);
+    assert_eq!(found(Some("demo-1")).await.unwrap(), engine.socket);
+    let by_folder = find_socket(&sockets, engine.run_dir.root().to_str())
+        .await
+        .unwrap();
+    assert_eq!(by_folder, engine.socket);
+    let error = found(Some("other")).await.unwrap_err().to_string();
+    assert!(error.contains("demo-1"), "{error}");
+
+    drop(std::os::unix::net::UnixListener::bind(sockets.join("dead.sock")).unwrap());
+    assert_eq!(clean_sockets(&sockets).await.unwrap(), ["dead"]);
+    assert!(engine.socket.exists());
+}
+
+#[tokio::test]
+async fn a_resumed_engine_goes_on_under_a_new_number() {
+    let engine = Engine::start().await;
+    engine.emit(iteration(0, 0));
+    let checkpoint_seq = engine.sink.flush().await.unwrap();
+    engine.emit(iteration(1, 0)[..20].to_vec());
+    let (_folder, run_dir) = engine.end().await;
+    for incarnation in 1..=2 {
+        let from = arpo::types::Iteration(1);
+        let resumed = EventSink::resume(&run_dir, from, checkpoint_seq).unwrap();
+        assert_eq!(resumed.incarnation, incarnation);
+        assert_eq!(resumed.state.next_seq, checkpoint_seq);
+        assert_eq!(resumed.state.history.len(), 1);
+        resumed.sink.close().unwrap();
+    }
+    let sink = EventSink::resume(&run_dir, arpo::types::Iteration(1), checkpoint_seq)
+        .unwrap()
+        .sink;
+    // Live and from disk, the discarded events are left out alike.
+    let live = sink.watch().await.unwrap().state;
+    iteration(1, 3).into_iter().for_each(|kind| sink.emit(kind));
+    let after = sink.watch().await.unwrap().state;
+    sink.close().unwrap();
+    assert_eq!(run_dir.state().unwrap(), after);
+    assert_eq!(live.history.len(), 1);
+    assert_eq!(after.history.len(), 2);
+    assert_eq!(after.counters.groups, 4);
+    assert_eq!((after.missed, after.superseded), (0, 0));
+    assert!(after.at_ms >= live.at_ms && live.at_ms > 0);
+}

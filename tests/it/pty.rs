@@ -1,0 +1,210 @@
+//! The console on a real pseudo-terminal: the built executable on a recorded run.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use arpo::screen::encode_png;
+use arpo::store::{Line, RunDir};
+use arpo::types::{ScreenSize, Screenshot};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::tui::recorded_events;
+
+/// A machine under load is slow, not wrong; the console answers within milliseconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The executable on a pseudo-terminal, and what its screen shows.
+struct Session {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    raw: Vec<u8>,
+}
+
+fn size(rows: u16, cols: u16) -> PtySize {
+    PtySize {
+        rows,
+        cols,
+        pixel_width: 0,
+        pixel_height: 0,
+    }
+}
+
+impl Session {
+    fn show(run: &Path, env: &[(&str, &str)]) -> Self {
+        let pty = native_pty_system().openpty(size(24, 80)).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_arpo"));
+        command.args(["show".as_ref(), run.as_os_str()]);
+        command.env("TERM", "xterm-256color");
+        for name in ["NO_COLOR", "COLORTERM"] {
+            command.env_remove(name);
+        }
+        for (name, value) in env {
+            command.env(name, value);
+        }
+        let child = pty.slave.spawn_command(command).unwrap();
+        drop(pty.slave);
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let (sender, output) = channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let keys = pty.master.take_writer().unwrap();
+        let screen = vt100::Parser::new(24, 80, 0);
+        Self {
+            child,
+            master: pty.master,
+            keys,
+            output,
+            screen,
+            raw: Vec::new(),
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Reads until the screen contains `text`.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) {
+        while !self.screen.screen().contents().contains(text) {
+            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
+                panic!("no {text:?} on:\n{}", self.screen.screen().contents());
+            };
+            self.take(&bytes);
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.screen.process(bytes);
+        self.raw.extend_from_slice(bytes);
+    }
+
+    fn resize(&mut self, rows: u16, cols: u16) {
+        self.master.resize(size(rows, cols)).unwrap();
+        self.screen.screen_mut().set_size(rows, cols);
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        let pid = self.child.process_id().unwrap();
+        kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end and checks that the terminal is as it was.
+    #[track_caller]
+    fn check_restored(mut self) -> u32 {
+        let status = self.child.wait().unwrap();
+        while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
+            self.take(&bytes);
+        }
+        let screen = self.screen.screen();
+        assert!(!screen.alternate_screen(), "still on the alternate screen");
+        assert!(!screen.hide_cursor(), "the cursor is hidden");
+        assert!(!screen.bracketed_paste(), "pastes are still bracketed");
+        assert!(self.raw.windows(8).any(|bytes| bytes == b"\x1b[?1049l"));
+        assert!(
+            !screen.contents().contains("panicked"),
+            "{}",
+            screen.contents()
+        );
+        status.exit_code()
+    }
+}
+
+/// A run's folder with the script's events and a picture for each of them.
+fn record_run(root: &Path) {
+    let run = RunDir::create(root, "").unwrap();
+    let shot = Screenshot::new(
+        ScreenSize {
+            width: 8,
+            height: 6,
+        },
+        vec![200; 8 * 6 * 3],
+    );
+    let png = encode_png(&shot).unwrap();
+    let mut log = run.create_log().unwrap();
+    for event in recorded_events() {
+        if let arpo::event::EventKind::ObservationTaken { image, .. } = &event.kind {
+            run.put_png(image, &png).unwrap();
+        }
+        log.append(&[Line::new(event)]).unwrap();
+    }
+    log.sync().unwrap();
+}
+
+#[test]
+fn keys_move_through_the_screens_and_q_restores_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo-1129-1631");
+    record_run(&root);
+    let mut session = Session::show(&root, &[]);
+    session.wait_for("subscript-h2o");
+    session.wait_for("recorded");
+    session.press("3");
+    session.wait_for("Group std");
+    session.press("4");
+    session.wait_for("raise env.desktops_max");
+    session.press("?");
+    session.wait_for("Codes of the matrix");
+    session.press("\x1b");
+    session.resize(40, 120);
+    session.press("1");
+    session.wait_for("thought");
+    session.resize(1, 1);
+    session.resize(24, 80);
+    session.press("2");
+    session.wait_for("Thought at step");
+    session.press("q");
+    assert_eq!(session.check_restored(), 0);
+}
+
+#[test]
+fn signals_restore_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run(&root);
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut session = Session::show(&root, &[]);
+        session.wait_for("subscript-h2o");
+        session.signal(signal);
+        session.check_restored();
+    }
+}
+
+#[test]
+fn without_color_no_color_is_sent_and_the_selection_is_reversed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run(&root);
+    let mut session = Session::show(&root, &[("NO_COLOR", "1")]);
+    session.wait_for("subscript-h2o");
+    let screen = session.screen.screen();
+    let cells = (0..24).flat_map(|row| (0..80).filter_map(move |col| screen.cell(row, col)));
+    let cells: Vec<_> = cells.collect();
+    assert!(
+        cells
+            .iter()
+            .all(|cell| cell.fgcolor() == vt100::Color::Default)
+    );
+    assert!(
+        cells
+            .iter()
+            .all(|cell| cell.bgcolor() == vt100::Color::Default)
+    );
+    assert!(cells.iter().any(|cell| cell.inverse()));
+    session.press("q");
+    session.check_restored();
+}
