@@ -9,7 +9,7 @@ use tch::{Kind, Tensor};
 use crate::model::qwen2_5_vl::config::ModelConfig;
 use crate::model::qwen2_5_vl::rope::rope_index;
 use crate::model::qwen2_5_vl::text::{Attention, forward};
-use crate::model::qwen2_5_vl::{embed, lm_head, suppress_placeholder};
+use crate::model::qwen2_5_vl::{embed, lm_head};
 use crate::model::{ModelError, Weights};
 
 /// Rows of a batch may be shorter than its longest by this share.
@@ -84,11 +84,6 @@ pub fn collate(config: &ModelConfig, rows: &[Row<'_>]) -> Result<Batch, ModelErr
 }
 
 impl Batch {
-    /// Length of a row, padding included.
-    pub fn seq(&self) -> i64 {
-        self.ids.size()[1]
-    }
-
     /// How many tokens are wanted.
     pub fn num_wanted(&self) -> usize {
         self.wanted.numel()
@@ -105,29 +100,10 @@ impl Batch {
         features: &Tensor,
         temperature: f64,
     ) -> impl Iterator<Item = (Tensor, Tensor)> {
-        let (embeds, positions) = self.inputs(weights, features);
+        let device = weights.device();
+        let embeds = embed(weights, &self.ids.to_device(device), features);
+        let positions = self.positions.to_device(device);
         let hidden = forward(weights, &embeds, &positions, Attention::Causal);
-        self.logits_of(weights, &hidden, temperature)
-    }
-
-    /// What the text model takes: embeddings `[batch, seq, hidden]` with `features`
-    /// `[merged_total, hidden]` in place, and positions `[3, batch, seq]`.
-    pub fn inputs(&self, weights: &Weights, features: &Tensor) -> (Tensor, Tensor) {
-        let device = weights.device();
-        (
-            embed(weights, &self.ids.to_device(device), features),
-            self.positions.to_device(device),
-        )
-    }
-
-    /// `logits` from the text model's states `[batch, seq, hidden]`.
-    pub fn logits_of(
-        &self,
-        weights: &Weights,
-        hidden: &Tensor,
-        temperature: f64,
-    ) -> impl Iterator<Item = (Tensor, Tensor)> {
-        let device = weights.device();
         let hidden = hidden
             .flatten(0, 1)
             .index_select(0, &self.places.to_device(device)); // [wanted, hidden]
@@ -136,8 +112,6 @@ impl Batch {
         (0..total).step_by(LOGIT_CHUNK as usize).map(move |start| {
             let len = LOGIT_CHUNK.min(total - start);
             let logits = lm_head(weights, &hidden.narrow(0, start, len)).to_kind(Kind::Float);
-            // As in sampling: no reply contains a screenshot.
-            let logits = suppress_placeholder(&weights.config, &logits);
             let logits = if temperature == 1.0 {
                 logits
             } else {
