@@ -5,14 +5,15 @@
 
 use std::ops::RangeBounds;
 
+use crate::config::simulated::SimulatedConfig;
 use crate::config::{EngineConfig, PolicyKind, PretrainConfig, Profile};
 use crate::types::ReplyFormat;
 
 /// A value that cannot be, or not beside the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key with its sections.
-    pub key: &'static str,
+    pub key: String,
     /// What is wrong and what to change, continuing the key: `must be ...`.
     pub says: &'static str,
 }
@@ -22,6 +23,7 @@ pub fn check(profile: &Profile) -> Vec<Problem> {
     let mut checks = Checks(Vec::new());
     check_run_and_policy(profile, &mut checks);
     check_engine(&profile.engine, &mut checks);
+    check_simulated(&profile.env.simulated, &mut checks);
     check_episodes(profile, &mut checks);
     check_learning(profile, &mut checks);
     check_eval(profile, &mut checks);
@@ -32,15 +34,16 @@ pub fn check(profile: &Profile) -> Vec<Problem> {
 struct Checks(Vec<Problem>);
 
 impl Checks {
-    fn require(&mut self, key: &'static str, holds: bool, says: &'static str) {
+    fn require(&mut self, key: &str, holds: bool, says: &'static str) {
         if !holds {
+            let key = key.to_owned();
             self.0.push(Problem { key, says });
         }
     }
 
     fn range<T: PartialOrd>(
         &mut self,
-        key: &'static str,
+        key: &str,
         value: &T,
         legal: impl RangeBounds<T>,
         says: &'static str,
@@ -150,6 +153,49 @@ fn check_run_and_policy(profile: &Profile, c: &mut Checks) {
         sampling.max_reply_tokens < policy.context_tokens,
         "leaves no room for a prompt: lower it or raise policy.context_tokens",
     );
+}
+
+fn check_simulated(simulated: &SimulatedConfig, c: &mut Checks) {
+    let scale = &simulated.ui_scale;
+    c.range(
+        "env.simulated.ui_scale",
+        scale,
+        0..=8,
+        "must be 0 (the task's own) to 8",
+    );
+    let above = simulated.deadline_s > 0.0;
+    c.require("env.simulated.deadline_s", above, "must be above 0");
+    let laws = [
+        ("reset_latency", simulated.reset_latency),
+        ("step_latency", simulated.step_latency),
+        ("evaluate_latency", simulated.evaluate_latency),
+    ];
+    for (name, law) in laws {
+        let key = |leaf: &str| format!("env.simulated.{name}.{leaf}");
+        c.range(&key("median_s"), &law.median_s, 0.0.., "must be 0 or more");
+        c.range(&key("sigma"), &law.sigma, 0.0.., "must be 0 or more");
+        let share = &law.tail_probability;
+        c.range(&key("tail_probability"), share, 0.0..=1.0, "must be 0 to 1");
+        c.range(
+            &key("tail_factor"),
+            &law.tail_factor,
+            1.0..,
+            "must be 1 or more",
+        );
+    }
+    let faults = &simulated.faults;
+    let probabilities = [
+        ("hang", faults.hang),
+        ("crash", faults.crash),
+        ("black_screen", faults.black_screen),
+        ("slow_evaluator", faults.slow_evaluator),
+    ];
+    for (name, probability) in probabilities {
+        let key = format!("env.simulated.faults.{name}");
+        c.range(&key, &probability, 0.0..=1.0, "must be 0 to 1");
+    }
+    let key = "env.simulated.faults.slow_factor";
+    c.range(key, &faults.slow_factor, 1.0.., "must be 1 or more");
 }
 
 fn check_episodes(profile: &Profile, c: &mut Checks) {

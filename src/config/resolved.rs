@@ -84,7 +84,10 @@ impl Resolved {
         };
         let problems = problems
             .into_iter()
-            .map(|problem| (problem, at(problem.key)))
+            .map(|problem| {
+                let at = at(&problem.key);
+                (problem, at)
+            })
             .collect();
         Err(ConfigError::Invalid { problems })
     }
@@ -168,25 +171,34 @@ fn unknown_key(leaves: &[Leaf], key: &str, at: String) -> ConfigError {
             found: "a value",
         };
     }
-    let nearest = nearest_key(leaves.iter().map(|leaf| leaf.key.as_str()), &key);
-    let hint = nearest.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let near = nearest_keys(leaves, &key);
+    let hint = match near.as_slice() {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    };
     ConfigError::UnknownKey { at, key, hint }
 }
 
-/// The key most like `wanted`: the same name in another section, else the least misspelled.
-fn nearest_key<'a>(keys: impl Iterator<Item = &'a str>, wanted: &str) -> Option<&'a str> {
-    let name = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
-    let wanted_name = wanted.rsplit('.').next().unwrap_or(wanted);
-    let likeness = |key: &'a str| {
-        let same_name = f64::from(u8::from(name(key) == wanted_name));
-        same_name + strsim::normalized_damerau_levenshtein(key, wanted)
-    };
-    // Below this, suggestions were found to confuse more than help.
-    const LEAST: f64 = 0.6;
-    keys.map(|key| (likeness(key), key))
-        .filter(|(score, _)| *score >= LEAST)
+/// The keys most like `wanted`: those of the same name in other sections, else the one with the
+/// fewest letters wrong, unless that is unlike too.
+fn nearest_keys<'a>(leaves: &'a [Leaf], wanted: &str) -> Vec<&'a str> {
+    // Three letters of five right: a suggestion below that only puzzles.
+    const LEAST_LIKENESS: f64 = 0.6;
+    let name = wanted.rsplit('.').next().unwrap_or(wanted);
+    let keys = leaves.iter().map(|leaf| leaf.key.as_str());
+    let same_name: Vec<&str> = keys
+        .clone()
+        .filter(|key| key.rsplit('.').next() == Some(name))
+        .collect();
+    if !same_name.is_empty() {
+        return same_name;
+    }
+    keys.map(|key| (strsim::normalized_damerau_levenshtein(key, wanted), key))
+        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, key)| key)
+        .into_iter()
+        .collect()
 }
 
 fn replace(target: &mut Leaf, mut leaf: Leaf, at: String) -> Result<(), ConfigError> {

@@ -95,7 +95,7 @@ fn refusals_name_the_place_and_the_remedy() {
     );
     check_refused(
         "grpo.lr=4",
-        "--set grpo.lr=4: unknown key grpo.lr; did you mean optimizer.lr?",
+        "--set grpo.lr=4: unknown key grpo.lr; did you mean optimizer.lr or pretrain.lr?",
     );
     check_refused("zzz=4", "--set zzz=4: unknown key zzz");
     check_refused(
@@ -193,7 +193,10 @@ fn keys_are_checked_against_each_other() {
     for (sets, key) in cases {
         match load(sets) {
             Err(ConfigError::Invalid { problems }) => {
-                let keys: Vec<&str> = problems.iter().map(|(problem, _)| problem.key).collect();
+                let keys: Vec<&str> = problems
+                    .iter()
+                    .map(|(problem, _)| problem.key.as_str())
+                    .collect();
                 assert_eq!(keys, [*key], "for {sets:?}");
             }
             other => panic!("{sets:?} gave {other:?}"),
