@@ -82,6 +82,9 @@ fn check_include_exclude(seen: &Value, rules: &Value) -> Result<f32, String> {
             all.iter().filter_map(Value::as_str).collect()
         })
     };
+    if rules.get("include").or(rules.get("exclude")).is_none() {
+        return Err("rules of check_include_exclude lack \"include\" and \"exclude\"".into());
+    }
     let Some(text) = seen.as_str() else {
         return Ok(0.0);
     };

@@ -9,6 +9,7 @@ mod pty;
 mod reference;
 mod replay;
 mod screen;
+mod simulated;
 mod store;
 mod synthetic;
 mod tidy;

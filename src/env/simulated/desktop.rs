@@ -1,15 +1,16 @@
-//! One desktop: windows, keyboard focus, pointer, clipboard; what actions do to them and what
-//! they look like.
+//! One desktop: windows, clipboard, shell; what they look like and what lies where. What
+//! actions do to it is in `input`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::app::{App, Input};
+use super::app::App;
 use super::canvas::{Canvas, Ink, Rect};
+use super::shell::{Chrome, ChromeTarget, Shell};
 use super::suite::words;
 use super::theme::Theme;
 use super::widget::{CELL_PX, Part, Widget, draw_widget};
-use crate::types::{Action, Point, ScreenSize, Screenshot, ScrollDirection, Task};
+use crate::types::{Point, ScreenSize, Screenshot, Task};
 
 /// Width of the lighter strip at the left edge, a landmark for the vision tower.
 const STRIP_PX: i32 = 3;
@@ -25,24 +26,49 @@ pub struct Window {
     pub x: i32,
     /// Top edge in logical pixels.
     pub y: i32,
+    /// Whether it is on the screen.
+    #[serde(default, skip_serializing_if = "is_shown")]
+    pub placement: Placement,
     /// What runs in it.
     #[serde(flatten)]
     pub app: App,
 }
 
+/// Whether a window is on the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// It is.
+    #[default]
+    Shown,
+    /// Only in the task bar, by its minimize button.
+    Minimized,
+    /// Only in the task bar, by its close button.
+    Closed,
+}
+
+/// What serde skips: the usual placement.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_shown(placement: &Placement) -> bool {
+    placement.is_shown()
+}
+
+impl Placement {
+    pub(super) fn is_shown(self) -> bool {
+        self == Placement::Shown
+    }
+}
+
 impl Window {
-    fn frame(&self) -> Rect {
+    /// Its whole area; `menu_bar` says whether it has one.
+    pub(super) fn frame(&self, menu_bar: bool) -> Rect {
         let (columns, rows) = self.app.size();
         Rect::new(
             self.x - 4,
             self.y + 5,
             columns * CELL_PX + 3,
-            (rows + 1) * CELL_PX - 4,
+            (rows + 1 + i32::from(menu_bar)) * CELL_PX - 4,
         )
-    }
-
-    fn origin(&self) -> (i32, i32) {
-        (self.x, self.y + CELL_PX)
     }
 }
 
@@ -58,9 +84,19 @@ pub struct Desktop {
     scale: u32,
     theme: Theme,
     /// Back to front; the last one has the keyboard.
-    windows: Vec<Window>,
+    pub(super) windows: Vec<Window>,
     #[serde(default)]
-    clipboard: String,
+    pub(super) clipboard: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shell: Option<Shell>,
+}
+
+/// What lies at a place of the screen.
+pub(super) enum Spot {
+    /// A part of the shell.
+    Chrome(Chrome),
+    /// A part of the content of the window of this index.
+    Content(usize, Part),
 }
 
 /// Something on the screen that can be clicked.
@@ -118,6 +154,15 @@ impl Desktop {
             theme,
             windows,
             clipboard: String::new(),
+            shell: None,
+        }
+    }
+
+    /// The same desktop with a shell.
+    pub(super) fn with_shell(self) -> Self {
+        Self {
+            shell: Some(Shell::default()),
+            ..self
         }
     }
 
@@ -167,48 +212,13 @@ impl Desktop {
         canvas.fill(Rect::new(0, 0, STRIP_PX, self.height_px), palette.strip);
         let bar = Rect::new(0, self.height_px - BAR_PX, self.width_px, BAR_PX);
         canvas.fill(bar, palette.bar);
-        for window in &self.windows {
-            let frame = window.frame();
-            canvas.panel(frame, palette.surface, palette.title);
-            let title = Rect::new(frame.x, frame.y, frame.w, CELL_PX - 6);
-            canvas.fill_round(title, palette.title);
-            canvas.fill(Rect::new(title.x, title.y + 10, title.w, 12), palette.title);
-            let ink = Ink::bold(palette.title_text);
-            canvas.text_within(
-                window.x + 7,
-                window.y + 9,
-                frame.w - 14,
-                &window.app.title(),
-                ink,
-            );
-            for widget in window.app.widgets(window.origin()) {
-                draw_widget(&mut canvas, &widget, &palette);
+        for (i, window) in self.windows.iter().enumerate() {
+            if window.placement.is_shown() {
+                self.draw_window(&mut canvas, i);
             }
         }
+        self.draw_shell(&mut canvas, &palette);
         canvas.into_screenshot(self.scale)
-    }
-
-    /// Carries out one action. Terminal actions and waiting change nothing.
-    pub fn apply(&mut self, action: &Action) {
-        match action {
-            Action::Click { at } => self.point(*at, Input::Click),
-            Action::LeftDouble { at } => self.point(*at, Input::Double),
-            Action::RightSingle { at } => self.point(*at, Input::Right),
-            Action::Drag { from, to } => self.drag(*from, *to),
-            Action::Hotkey { keys } => self.keys(&keys.join("+")),
-            Action::Press { key } => self.keys(key),
-            Action::Type { content } => self.tell(&Input::Text(content.clone())),
-            Action::Scroll { direction, .. } => match direction {
-                ScrollDirection::Down => self.tell(&Input::Scroll(1)),
-                ScrollDirection::Up => self.tell(&Input::Scroll(-1)),
-                ScrollDirection::Left | ScrollDirection::Right => {}
-            },
-            Action::Hover { .. }
-            | Action::Wait
-            | Action::Finished { .. }
-            | Action::Fail
-            | Action::CallUser => {}
-        }
     }
 
     /// What evaluators read: per window its application's state.
@@ -218,7 +228,11 @@ impl Desktop {
             .iter()
             .map(|window| (window.key.clone(), window.app.state()))
             .collect();
-        Value::Object(windows)
+        let mut state = windows;
+        if self.shell.is_some() {
+            state.insert("desk".to_owned(), self.desk_state());
+        }
+        Value::Object(state)
     }
 
     /// Everything on the screen that can be clicked, back to front. What cannot be told apart
@@ -234,12 +248,16 @@ impl Desktop {
 
     fn all_targets(&self) -> Vec<Target> {
         let mut targets = Vec::new();
-        for window in &self.windows {
-            for widget in window.app.widgets(window.origin()) {
+        for i in self.shown() {
+            let window = &self.windows[i];
+            for widget in window.app.widgets(self.origin(window)) {
                 let Some((x, y)) = widget.target else {
                     continue;
                 };
                 let center = self.screen_point(x, y);
+                if self.is_covered(i, center) {
+                    continue;
+                }
                 if let (App::Files(_), Some(name)) =
                     (&window.app, widget.phrase.strip_prefix("select "))
                 {
@@ -254,17 +272,40 @@ impl Desktop {
                 });
             }
         }
+        targets.extend(self.chrome_targets());
+        targets
+    }
+
+    /// What of the shell can be clicked and is on top.
+    fn chrome_targets(&self) -> Vec<Target> {
+        let windows = self.shown().into_iter().flat_map(|i| self.window_chrome(i));
+        let named = self
+            .chrome()
+            .into_iter()
+            .chain(windows)
+            .filter(|target| !target.phrase.is_empty());
+        let mut targets = Vec::new();
+        for target in named {
+            let (x, y) = target.center();
+            let center = self.screen_point(x, y);
+            let top = matches!(self.spot(center), Some(Spot::Chrome(top)) if top == target.chrome);
+            if top {
+                targets.push(Target {
+                    phrase: target.phrase,
+                    center,
+                });
+            }
+        }
         targets
     }
 
     /// What can be read off the screen, things that are missing included.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();
-        for window in &self.windows {
-            let seen = window.app.facts();
-            if seen.is_empty() {
-                continue;
-            }
+        // Where windows overlap, only the one in front is legible.
+        let front = self.front().map(|i| &self.windows[i]);
+        let seen = front.map(|window| (window, window.app.facts()));
+        if let Some((window, seen)) = seen.filter(|(_, seen)| !seen.is_empty()) {
             for label in words::vocabulary(&window.app) {
                 if seen.iter().all(|(subject, _)| subject != label) {
                     facts.push(Fact {
@@ -291,15 +332,46 @@ impl Desktop {
         &self.clipboard
     }
 
+    /// The shell, if this desktop has one.
+    pub(super) fn shell(&self) -> Option<&Shell> {
+        self.shell.as_ref()
+    }
+
+    /// The shell, to be changed.
+    pub(super) fn shell_mut(&mut self) -> Option<&mut Shell> {
+        self.shell.as_mut()
+    }
+
+    /// Width and height in logical pixels.
+    pub(super) fn size_px(&self) -> (i32, i32) {
+        (self.width_px, self.height_px)
+    }
+
+    /// The window that has the keyboard, by index.
+    pub(super) fn front(&self) -> Option<usize> {
+        self.windows
+            .iter()
+            .rposition(|window| window.placement.is_shown())
+    }
+
+    /// Whether something of the shell lies at a place: then which.
+    pub(super) fn chrome_at(&self, at: Point) -> Option<Chrome> {
+        match self.spot(at) {
+            Some(Spot::Chrome(chrome)) => Some(chrome),
+            Some(Spot::Content(..)) | None => None,
+        }
+    }
+
     /// Where the widget that carries `part` in a window is to be clicked.
     pub(super) fn target_of(&self, window: &Window, part: Part) -> Option<Point> {
-        let widgets = window.app.widgets(window.origin());
+        let widgets = window.app.widgets(self.origin(window));
         let widget = widgets.iter().rev().find(|widget| widget.part == part)?;
         let (x, y) = widget.target?;
         Some(self.screen_point(x, y))
     }
 
-    fn screen_point(&self, x: i32, y: i32) -> Point {
+    /// A place in logical pixels as the middle of its screen pixels.
+    pub(super) fn screen_point(&self, x: i32, y: i32) -> Point {
         let scale = self.scale as f32;
         Point {
             x: x as f32 * scale,
@@ -307,61 +379,83 @@ impl Desktop {
         }
     }
 
-    fn logical(&self, at: Point) -> (i32, i32) {
+    pub(super) fn logical(&self, at: Point) -> (i32, i32) {
         let scale = self.scale as f32;
         ((at.x / scale).floor() as i32, (at.y / scale).floor() as i32)
     }
 
-    /// The window at a place and its part there.
-    fn hit(&self, at: Point) -> Option<(usize, Part)> {
-        let (x, y) = self.logical(at);
-        let i = self
-            .windows
-            .iter()
-            .rposition(|window| window.frame().contains(x, y))?;
+    /// Left top corner of a window's content.
+    fn origin(&self, window: &Window) -> (i32, i32) {
+        let bars = 1 + i32::from(self.shell.is_some());
+        (window.x, window.y + bars * CELL_PX)
+    }
+
+    /// Windows on the screen, back to front, by index.
+    pub(super) fn shown(&self) -> Vec<usize> {
+        let all = 0..self.windows.len();
+        all.filter(|i| self.windows[*i].placement.is_shown())
+            .collect()
+    }
+
+    fn draw_window(&self, canvas: &mut Canvas, i: usize) {
+        let palette = self.theme.palette();
         let window = &self.windows[i];
-        if y < window.y + CELL_PX {
-            return Some((i, Part::Title));
+        let frame = window.frame(self.shell.is_some());
+        // Overlapping windows need an edge that dark title bars do not give.
+        let (edge, buttons_px) = if self.shell.is_some() {
+            (palette.border, 40)
+        } else {
+            (palette.title, 0)
+        };
+        canvas.panel(frame, palette.surface, edge);
+        let title = Rect::new(frame.x, frame.y, frame.w, CELL_PX - 6);
+        canvas.fill_round(title, palette.title);
+        canvas.fill(Rect::new(title.x, title.y + 10, title.w, 12), palette.title);
+        let ink = Ink::bold(palette.title_text);
+        canvas.text_within(
+            window.x + 7,
+            window.y + 9,
+            frame.w - 14 - buttons_px,
+            &window.app.title(),
+            ink,
+        );
+        self.draw_window_chrome(canvas, i, &palette);
+        for widget in window.app.widgets(self.origin(window)) {
+            draw_widget(canvas, &widget, &palette);
         }
-        let widgets: Vec<Widget> = window.app.widgets(window.origin());
+    }
+
+    /// What lies at a place, front to back.
+    pub(super) fn spot(&self, at: Point) -> Option<Spot> {
+        let (x, y) = self.logical(at);
+        let holds = |target: &ChromeTarget| target.rect.contains(x, y);
+        if let Some(target) = self.chrome().into_iter().find(holds) {
+            return Some(Spot::Chrome(target.chrome));
+        }
+        let menu_bar = self.shell.is_some();
+        let i = self
+            .shown()
+            .into_iter()
+            .rfind(|i| self.windows[*i].frame(menu_bar).contains(x, y))?;
+        if let Some(target) = self.window_chrome(i).into_iter().find(holds) {
+            return Some(Spot::Chrome(target.chrome));
+        }
+        let window = &self.windows[i];
+        let origin = self.origin(window);
+        if y < origin.1 {
+            return Some(Spot::Content(i, Part::Title));
+        }
+        let widgets: Vec<Widget> = window.app.widgets(origin);
         let part = widgets
             .iter()
             .rev()
             .find(|widget| widget.rect.contains(x, y))
             .map_or(Part::Blank, |widget| widget.part);
-        Some((i, part))
+        Some(Spot::Content(i, part))
     }
 
-    fn point(&mut self, at: Point, input: impl FnOnce(Part) -> Input) {
-        if let Some((i, part)) = self.hit(at) {
-            self.raise(i);
-            self.tell(&input(part));
-        }
-    }
-
-    fn drag(&mut self, from: Point, to: Point) {
-        let Some((i, start)) = self.hit(from) else {
-            return;
-        };
-        let end = self.hit(to).filter(|(j, _)| i == *j);
-        self.raise(i);
-        if let Some((_, end)) = end {
-            self.tell(&Input::Drag(start, end));
-        }
-    }
-
-    fn keys(&mut self, keys: &str) {
-        self.tell(&Input::Keys(keys.to_lowercase()));
-    }
-
-    fn raise(&mut self, i: usize) {
-        let window = self.windows.remove(i);
-        self.windows.push(window);
-    }
-
-    fn tell(&mut self, input: &Input) {
-        if let Some(window) = self.windows.last_mut() {
-            window.app.handle(input, &mut self.clipboard);
-        }
+    /// Whether something else lies over the content of a window at a place.
+    fn is_covered(&self, i: usize, at: Point) -> bool {
+        !matches!(self.spot(at), Some(Spot::Content(j, _)) if i == j)
     }
 }

@@ -31,6 +31,9 @@ pub enum Icon {
     Cloud,
     Lock,
     Moon,
+    Star,
+    NoStar,
+    Mail,
 }
 
 /// Draws an icon from its left top corner.
@@ -70,6 +73,9 @@ fn rows(icon: Icon) -> &'static [&'static str] {
         Icon::Cloud => &CLOUD,
         Icon::Lock => &LOCK,
         Icon::Moon => &MOON,
+        Icon::Star => &STAR,
+        Icon::NoStar => &NO_STAR,
+        Icon::Mail => &MAIL,
     }
 }
 
@@ -375,5 +381,53 @@ const MOON: [&str; 14] = [
     "...yyyyyyyyy..",
     "....yyyyyyy...",
     "......yyy.....",
+    "..............",
+];
+const STAR: [&str; 14] = [
+    "......yy......",
+    "......yy......",
+    ".....yyyy.....",
+    ".....yyyy.....",
+    "yyyyyyyyyyyyyy",
+    ".yyyyyyyyyyyy.",
+    "..yyyyyyyyyy..",
+    "...yyyyyyyy...",
+    "...yyyyyyyy...",
+    "..yyyyyyyyyy..",
+    "..yyyy..yyyy..",
+    ".yyy......yyy.",
+    ".y..........y.",
+    "..............",
+];
+const NO_STAR: [&str; 14] = [
+    "......ss......",
+    "......ss......",
+    ".....s..s.....",
+    ".....s..s.....",
+    "sssss....sssss",
+    ".s..........s.",
+    "..s........s..",
+    "...s......s...",
+    "...s......s...",
+    "..s...ss...s..",
+    "..s.ss..ss.s..",
+    ".sss......sss.",
+    ".s..........s.",
+    "..............",
+];
+const MAIL: [&str; 14] = [
+    "..............",
+    "kkkkkkkkkkkkkk",
+    "kkwwwwwwwwwwkk",
+    "kwkwwwwwwwwkwk",
+    "kwwkwwwwwwkwwk",
+    "kwwwkwwwwkwwwk",
+    "kwwwwkwwkwwwwk",
+    "kwwwwwkkwwwwwk",
+    "kwwwwwwwwwwwwk",
+    "kwwwwwwwwwwwwk",
+    "kwwwwwwwwwwwwk",
+    "kkkkkkkkkkkkkk",
+    "..............",
     "..............",
 ];

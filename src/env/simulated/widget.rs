@@ -126,12 +126,31 @@ pub enum Look {
         /// Rows shown.
         shown: usize,
     },
+    /// A calculator's display.
+    Display {
+        /// What it shows, at the right.
+        text: String,
+    },
+    /// A cell of a table.
+    Cell {
+        /// What is in it.
+        text: String,
+        /// Whether it is selected.
+        selected: bool,
+    },
+    /// A day of a calendar.
+    Day {
+        /// Its number.
+        day: usize,
+        /// Whether something is on.
+        busy: bool,
+        /// Whether it is selected.
+        selected: bool,
+    },
     /// Paper to write on.
     Paper,
     /// The panel of a question in front of everything else.
     Question,
-    /// Nothing is drawn.
-    Nothing,
 }
 
 /// A part of a window.
@@ -212,65 +231,13 @@ pub fn draw_widget(canvas: &mut Canvas, widget: &Widget, palette: &Palette) {
             draw_label(canvas, rect, CELL_PX, label, Ink::bold(palette.text));
             draw_switch(canvas, rect.x + rect.w - 26, rect.y + 5, *on, palette);
         }
-        Look::Choice {
-            label,
-            swatch,
-            chosen,
-        } => {
-            canvas.fill_round(rect, palette.control);
-            draw_radio(canvas, rect.x + 6, rect.y + 5, *chosen, palette);
-            draw_label(canvas, rect, CELL_PX, label, Ink::bold(palette.text));
-            canvas.panel(
-                Rect::new(rect.x + rect.w - 22, rect.y + 4, 16, 16),
-                *swatch,
-                palette.border,
-            );
-        }
-        Look::Field {
-            label,
-            text,
-            focused,
-            selected,
-        } => {
-            let border = if *focused {
-                palette.accent
-            } else {
-                palette.border
-            };
-            canvas.panel(rect, palette.surface, border);
-            if *focused {
-                canvas.frame(rect.inset(1), palette.accent);
-            }
-            draw_label(canvas, rect, 0, label, Ink::bold(palette.accent));
-            let inner = Rect::new(
-                rect.x + 2 * CELL_PX - 1,
-                rect.y + 4,
-                rect.w - 2 * CELL_PX - 3,
-                16,
-            );
-            draw_input(canvas, inner, text, *focused, *selected, palette);
-        }
+        Look::Choice { .. } => draw_choice(canvas, rect, &widget.look, palette),
+        Look::Field { .. } => draw_field(canvas, rect, &widget.look, palette),
         Look::Check { label, on } => {
             draw_check(canvas, rect.x + 4, rect.y + 4, *on, palette);
             draw_label(canvas, rect, CELL_PX, label, Ink::bold(palette.text));
         }
-        Look::Entry {
-            icon,
-            label,
-            selected,
-            editing,
-        } => {
-            if *selected {
-                canvas.fill_round(rect, palette.highlight);
-            }
-            draw_icon(canvas, rect.x + 6, rect.y + 5, *icon, palette);
-            if *editing {
-                let inner = Rect::new(rect.x + CELL_PX - 2, rect.y + 4, rect.w - CELL_PX, 16);
-                canvas.fill(inner, palette.surface);
-                canvas.frame(inner, palette.accent);
-            }
-            draw_label(canvas, rect, CELL_PX, label, Ink::bold(palette.text));
-        }
+        Look::Entry { .. } => draw_entry(canvas, rect, &widget.look, palette),
         Look::Character { .. } => draw_character(canvas, rect, &widget.look, palette),
         Look::Text { text } => {
             draw_label(canvas, rect, 0, text, Ink::plain(palette.text));
@@ -279,19 +246,109 @@ pub fn draw_widget(canvas: &mut Canvas, widget: &Widget, palette: &Palette) {
             canvas.fill(rect, palette.control);
             let span = rect.h * *shown as i32 / (*rows).max(1) as i32;
             let top = rect.h * *first as i32 / (*rows).max(1) as i32;
-            canvas.fill(
-                Rect::new(rect.x, rect.y + top, rect.w, span),
-                palette.accent,
-            );
+            let thumb = Rect::new(rect.x, rect.y + top, rect.w, span);
+            canvas.fill(thumb, palette.accent);
         }
+        Look::Display { text } => draw_display(canvas, rect, text, palette),
+        Look::Cell { text, selected } => draw_cell(canvas, rect, text, *selected, palette),
+        Look::Day {
+            day,
+            busy,
+            selected,
+        } => draw_day(canvas, rect, *day, (*busy, *selected), palette),
         Look::Paper => canvas.panel(rect, [255, 255, 255], palette.border),
         Look::Question => {
             let shadow = Rect::new(rect.x - 1, rect.y - 1, rect.w + 2, rect.h + 2);
             canvas.fill(shadow, palette.title);
             canvas.fill(rect, palette.surface);
         }
-        Look::Nothing => {}
     }
+}
+
+fn draw_choice(canvas: &mut Canvas, rect: Rect, look: &Look, palette: &Palette) {
+    let Look::Choice {
+        label,
+        swatch,
+        chosen,
+    } = look
+    else {
+        return;
+    };
+    canvas.fill_round(rect, palette.control);
+    draw_radio(canvas, rect.x + 6, rect.y + 5, *chosen, palette);
+    draw_label(canvas, rect, CELL_PX, label, Ink::bold(palette.text));
+    let square = Rect::new(rect.x + rect.w - 22, rect.y + 4, 16, 16);
+    canvas.panel(square, *swatch, palette.border);
+}
+
+fn draw_field(canvas: &mut Canvas, rect: Rect, look: &Look, palette: &Palette) {
+    let Look::Field {
+        label,
+        text,
+        focused,
+        selected,
+    } = look
+    else {
+        return;
+    };
+    let border = if *focused {
+        palette.accent
+    } else {
+        palette.border
+    };
+    canvas.panel(rect, palette.surface, border);
+    if *focused {
+        canvas.frame(rect.inset(1), palette.accent);
+    }
+    draw_label(canvas, rect, 0, label, Ink::bold(palette.accent));
+    let left = 2 * CELL_PX - 1;
+    let inner = Rect::new(rect.x + left, rect.y + 4, rect.w - left - 4, 16);
+    draw_input(canvas, inner, text, *focused, *selected, palette);
+}
+
+fn draw_entry(canvas: &mut Canvas, rect: Rect, look: &Look, palette: &Palette) {
+    let Look::Entry {
+        icon,
+        label,
+        selected,
+        editing,
+    } = look
+    else {
+        return;
+    };
+    if *selected {
+        canvas.fill_round(rect, palette.highlight);
+    }
+    draw_icon(canvas, rect.x + 6, rect.y + 5, *icon, palette);
+    if *editing {
+        let inner = Rect::new(rect.x + CELL_PX - 2, rect.y + 4, rect.w - CELL_PX, 16);
+        canvas.fill(inner, palette.surface);
+        canvas.frame(inner, palette.accent);
+    }
+    draw_label(canvas, rect, CELL_PX, label, Ink::bold(palette.text));
+}
+
+fn draw_display(canvas: &mut Canvas, rect: Rect, text: &str, palette: &Palette) {
+    canvas.panel(rect, palette.control, palette.border);
+    let width = text.chars().count() as i32 * GLYPH_WIDTH_PX;
+    let left = (rect.x + rect.w - 6 - width).max(rect.x + 4);
+    canvas.text(left, rect.y + 5, text, Ink::bold(palette.text));
+}
+
+fn draw_cell(canvas: &mut Canvas, rect: Rect, text: &str, selected: bool, palette: &Palette) {
+    let border = if selected {
+        palette.accent
+    } else {
+        palette.border
+    };
+    let rect = Rect::new(rect.x - 1, rect.y - 1, rect.w + 3, rect.h + 4);
+    canvas.fill(rect, palette.surface);
+    canvas.frame(rect, border);
+    if selected {
+        canvas.frame(rect.inset(1), border);
+    }
+    let ink = Ink::plain(palette.text);
+    canvas.text_within(rect.x + 4, rect.y + 7, rect.w - 6, text, ink);
 }
 
 /// Text in a row, its left edge on the grid.
@@ -371,6 +428,25 @@ fn draw_input(
     if focused && !selected {
         let caret = inner.x + width.min(inner.w - 1);
         canvas.fill(Rect::new(caret, inner.y, 1, inner.h), palette.accent);
+    }
+}
+
+/// A day; `marks` are whether something is on and whether it is selected.
+fn draw_day(canvas: &mut Canvas, rect: Rect, day: usize, marks: (bool, bool), palette: &Palette) {
+    let (busy, selected) = marks;
+    let fill = if selected {
+        palette.highlight
+    } else {
+        palette.control
+    };
+    canvas.fill_round(rect, fill);
+    let ink = Ink::plain(palette.text);
+    canvas.text(rect.x + 3, rect.y + 3, &day.to_string(), ink);
+    if busy {
+        canvas.fill(
+            Rect::new(rect.x + 4, rect.y + 18, rect.w - 8, 4),
+            palette.accent,
+        );
     }
 }
 

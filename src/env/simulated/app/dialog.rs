@@ -28,13 +28,12 @@ pub struct Dialog {
 }
 
 impl Dialog {
+    /// Columns and rows of its content.
+    pub(super) const SIZE: (i32, i32) = (6, 2);
+
     /// The message on the screen, if one is left.
     pub fn page(&self) -> Option<&Page> {
         self.pages.get(self.pressed.len())
-    }
-
-    pub(super) fn size(&self) -> (i32, i32) {
-        (6, 2)
     }
 
     pub(super) fn title(&self) -> String {

@@ -144,6 +144,9 @@ pub struct Editor {
 }
 
 impl Editor {
+    /// Columns and rows of its content.
+    pub(super) const SIZE: (i32, i32) = (6, 3);
+
     /// An editor with a plain text, the caret at its end.
     pub fn new(text: &str, buttons: Vec<Format>) -> Self {
         let glyphs: Vec<Glyph> = text.chars().map(Glyph::plain).collect();
@@ -172,10 +175,6 @@ impl Editor {
     pub fn selected(&self) -> std::ops::Range<usize> {
         let end = self.selection.1.min(self.glyphs.len());
         self.selection.0.min(end)..end
-    }
-
-    pub(super) fn size(&self) -> (i32, i32) {
-        (6, 3)
     }
 
     pub(super) fn title(&self) -> String {
@@ -301,6 +300,8 @@ impl Editor {
             "ctrl+b" => self.press(Format::Bold),
             "ctrl+i" => self.press(Format::Italic),
             "ctrl+u" => self.press(Format::Underline),
+            "menu+upper" => self.map_case(|ch| ch.to_ascii_uppercase()),
+            "menu+lower" => self.map_case(|ch| ch.to_ascii_lowercase()),
             "ctrl+c" | "ctrl+x" => {
                 let range = self.selected();
                 if !range.is_empty() {
@@ -337,6 +338,19 @@ impl Editor {
             }
             _ => {}
         }
+    }
+
+    /// Changes the letters of the selection, or of the whole text if nothing is selected.
+    fn map_case(&mut self, case: impl Fn(char) -> char) {
+        let mut range = self.selected();
+        if range.is_empty() {
+            range = 0..self.glyphs.len();
+        }
+        let mut glyphs = self.glyphs.clone();
+        for glyph in &mut glyphs[range] {
+            glyph.ch = case(glyph.ch);
+        }
+        self.change(glyphs);
     }
 
     /// Puts text in place of the selection.

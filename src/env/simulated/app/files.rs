@@ -60,6 +60,9 @@ pub struct Files {
 }
 
 impl Files {
+    /// Columns and rows of its content.
+    pub(super) const SIZE: (i32, i32) = (6, ROWS as i32);
+
     /// A file manager that shows these files, nothing selected.
     pub fn new(entries: Vec<Entry>, ok_first: bool) -> Self {
         Self {
@@ -84,10 +87,6 @@ impl Files {
     pub fn ask_about(&mut self, entry: usize) {
         self.selected = Some(entry);
         self.question = Some(Question { entry });
-    }
-
-    pub(super) fn size(&self) -> (i32, i32) {
-        (6, ROWS as i32)
     }
 
     pub(super) fn title(&self) -> String {
@@ -189,6 +188,11 @@ impl Files {
     }
 
     fn keys(&mut self, keys: &str) {
+        if keys == "menu+sort" {
+            self.change(|entries| entries.sort_by(|a, b| a.name.cmp(&b.name)));
+            self.selected = None;
+            return;
+        }
         let Some(selected) = self.selected else {
             if keys == "ctrl+z" {
                 self.step_back();

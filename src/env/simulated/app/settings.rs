@@ -51,10 +51,6 @@ impl Settings {
         (6, SHOWN.min(self.rows.len()) as i32)
     }
 
-    pub(super) fn title(&self) -> String {
-        "Settings".into()
-    }
-
     pub(super) fn widgets(&self, origin: (i32, i32)) -> Vec<Widget> {
         let scrolls = SHOWN < self.rows.len();
         let mut widgets = Vec::new();

@@ -12,7 +12,7 @@ use super::words;
 use crate::env::simulated::app::{
     App, Choice, Dialog, Editor, Entry, Files, Form, Format, Glyph, Page, Settings, Themes, Toggle,
 };
-use crate::env::simulated::desktop::{Desktop, Window};
+use crate::env::simulated::desktop::{Desktop, Placement, Window};
 use crate::env::simulated::theme::Theme;
 use crate::env::simulated::widget::CELL_PX;
 use crate::types::ScreenSize;
@@ -71,6 +71,14 @@ pub(super) const FAMILIES: [Family; 36] = [
     unseen("fo_hard", "form", 9, fo_hard),
 ];
 
+/// The draft of a family of this suite, for tasks that are made of others.
+pub(super) fn app(rng: &mut Rng64, family: &str) -> Draft {
+    let found = FAMILIES.iter().find(|other| other.name == family);
+    (found
+        .expect("only families of this file are asked for")
+        .make)(rng)
+}
+
 type Make = fn(&mut Rng64) -> Draft;
 
 const fn family(name: &'static str, app: &'static str, steps: usize, make: Make) -> Family {
@@ -108,6 +116,7 @@ fn desktop(rng: &mut Rng64, key: &str, app: App) -> Desktop {
         key: key.to_owned(),
         x: column * CELL_PX,
         y: row * CELL_PX,
+        placement: Placement::default(),
         app,
     };
     Desktop::new(SIZE_PX, SCALE, theme, vec![window])

@@ -8,7 +8,14 @@ use crate::env::simulated::goal::Goal;
 use crate::types::{EvaluatorSpec, OneOrMany, SetupStep, Task, TaskId};
 
 /// Parts of the state that tasks leave free unless their goal names them.
-const FREE: [&str; 2] = ["/editor/saved", "/files/opened"];
+const FREE: [&str; 6] = [
+    "/editor/saved",
+    "/files/opened",
+    "/mail/read",
+    "/desk/front",
+    "/desk/minimized",
+    "/desk/side",
+];
 
 /// A task without its name.
 pub struct Draft {
@@ -20,6 +27,10 @@ pub struct Draft {
     pub goal: Vec<(String, Value)>,
     /// Whether reaching a part of the goal counts.
     pub partial: bool,
+    /// Parts of the state that this task leaves free beyond the usual ones.
+    pub free: Vec<&'static str>,
+    /// Whether its windows stay where it put them and on the screen.
+    pub tidy: bool,
 }
 
 impl Draft {
@@ -30,6 +41,8 @@ impl Draft {
             instruction,
             goal,
             partial: false,
+            free: Vec::new(),
+            tidy: false,
         }
     }
 
@@ -71,7 +84,8 @@ impl Draft {
             keep: Map::new(),
             partial: self.partial,
         };
-        rules.keep_rest(&self.desktop.state(), &FREE);
+        let free: Vec<&str> = FREE.iter().chain(&self.free).copied().collect();
+        rules.keep_rest(&self.desktop.state(), &free);
         EvaluatorSpec {
             func: OneOrMany::One("state_match".to_owned()),
             conj: None,

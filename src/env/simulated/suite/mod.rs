@@ -6,6 +6,7 @@
 
 mod compact;
 mod draft;
+mod full;
 pub mod words;
 
 use rand::SeedableRng;
@@ -25,6 +26,8 @@ pub const HELD_OUT_FIRST: u64 = 1_000_000;
 pub enum Suite {
     /// One window on 448x336 pixels; the shipped agent's own.
     Compact,
+    /// Overlapping windows on 1920x1080 pixels; nothing is trained on it.
+    Full,
 }
 
 /// Tasks of one kind.
@@ -47,7 +50,7 @@ pub struct Family {
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// The id is not of the form suite/family/instance.
-    #[error("task id {id:?} is not of the form compact/FAMILY/NUMBER")]
+    #[error("task id {id:?} is not of the form compact/FAMILY/NUMBER or full/FAMILY/NUMBER")]
     Id {
         /// The id.
         id: String,
@@ -68,7 +71,12 @@ impl Family {
         let name = format!("{}/{}", suite.name(), self.name);
         let path: Vec<u64> = name.bytes().map(u64::from).collect();
         let mut rng = Pcg64Mcg::seed_from_u64(derive_seed(instance, &path));
-        (self.make)(&mut rng).into_task(suite, self, instance)
+        let draft = (self.make)(&mut rng);
+        let draft = match suite {
+            Suite::Compact => draft,
+            Suite::Full => full::furnish(&mut rng, draft),
+        };
+        draft.into_task(suite, self, instance)
     }
 }
 
@@ -77,6 +85,7 @@ impl Suite {
     pub const fn screen_size(self) -> ScreenSize {
         match self {
             Suite::Compact => compact::SCREEN,
+            Suite::Full => full::SCREEN,
         }
     }
 
@@ -84,12 +93,13 @@ impl Suite {
     pub const fn name(self) -> &'static str {
         match self {
             Suite::Compact => "compact",
+            Suite::Full => "full",
         }
     }
 
     /// The suite of this name.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Suite::Compact]
+        [Suite::Compact, Suite::Full]
             .into_iter()
             .find(|suite| suite.name() == name)
     }
@@ -99,6 +109,7 @@ impl Suite {
 pub fn families(suite: Suite) -> &'static [Family] {
     match suite {
         Suite::Compact => &compact::FAMILIES,
+        Suite::Full => &full::FAMILIES,
     }
 }
 

@@ -74,6 +74,13 @@ pub fn vocabulary(app: &App) -> Vec<&'static str> {
         App::Dialog(_) => BUTTONS.to_vec(),
         App::Form(_) => FIELDS.to_vec(),
         App::Themes(_) => THEMES.iter().map(|(label, _)| *label).collect(),
-        App::Settings(_) | App::Editor(_) => Vec::new(),
+        App::Settings(_)
+        | App::Editor(_)
+        | App::Calculator(_)
+        | App::Mail(_)
+        | App::Sheet(_)
+        | App::Calendar(_)
+        | App::Player(_)
+        | App::Terminal(_) => Vec::new(),
     }
 }

@@ -1,118 +1,15 @@
-//! The expert: from any state the next thought and action towards a task's goal, and the
-//! plausible mistakes that noisy demonstrations are made of. It reads the state, not pixels,
-//! so it also recovers from mistakes: undoes, toggles back, cancels, selects anew.
+//! The expert's hands on the applications of the compact suite.
 
-use rand::Rng;
-use rand::seq::IndexedRandom;
 use serde_json::Value;
 
-use super::app::{App, Dialog, Editor, Files, Form, Format, Glyph, Settings, Themes};
-use super::desktop::{Desktop, Window};
-use super::goal::Goal;
-use super::widget::Part;
-use crate::types::{Action, Point, ScrollDirection, Task};
-
-/// What the expert does next.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expert {
-    /// Why, in few words.
-    pub thought: String,
-    /// What.
-    pub action: Action,
-}
-
-/// The expert's next step on a task from the state the desktop is in.
-pub fn next(desktop: &Desktop, task: &Task) -> Expert {
-    let Some(goal) = Goal::of(task) else {
-        return Expert {
-            thought: format!("{} is missing", missing_thing(&task.instruction)),
-            action: Action::Fail,
-        };
-    };
-    let mut moves = desktop.windows().iter().rev();
-    moves
-        .find_map(|window| Hand { desktop, window }.next(&goal))
-        .unwrap_or_else(|| Expert {
-            thought: "done".to_owned(),
-            action: Action::Finished {
-                content: String::new(),
-            },
-        })
-}
-
-/// A wrong but plausible action: another target, or a key that does something.
-pub fn plausible_mistake(desktop: &Desktop, rng: &mut impl Rng) -> Action {
-    let targets = desktop.targets();
-    match targets.choose(rng) {
-        Some(target) if rng.random_bool(0.85) => Action::Click { at: target.center },
-        Some(_) | None => {
-            let keys: &[&[&str]] = &[&["ctrl", "a"], &["ctrl", "z"], &["enter"], &["esc"]];
-            let keys = keys.choose(rng).expect("four hotkeys are listed");
-            hotkey(keys)
-        }
-    }
-}
-
-/// The word of an infeasible instruction that names what is not there.
-fn missing_thing(instruction: &str) -> &str {
-    let mut words = instruction.split(' ').skip(1);
-    match words.next() {
-        Some("the") => words.next().unwrap_or("it"),
-        Some(word) => word,
-        None => "it",
-    }
-}
-
-fn hotkey(keys: &[&str]) -> Action {
-    Action::Hotkey {
-        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
-    }
-}
-
-fn step(thought: impl Into<String>, action: Action) -> Expert {
-    Expert {
-        thought: thought.into(),
-        action,
-    }
-}
-
-fn type_text(text: &str) -> Expert {
-    let content = text.to_owned();
-    step(format!("type {text}"), Action::Type { content })
-}
-
-/// The expert at one window.
-struct Hand<'a> {
-    desktop: &'a Desktop,
-    window: &'a Window,
-}
+use super::{Expert, Hand, hotkey, step, type_text};
+use crate::env::simulated::app::{Dialog, Editor, Files, Form, Format, Glyph, Settings, Themes};
+use crate::env::simulated::goal::Goal;
+use crate::env::simulated::widget::Part;
+use crate::types::{Action, ScrollDirection};
 
 impl Hand<'_> {
-    fn next(&self, goal: &Goal) -> Option<Expert> {
-        match &self.window.app {
-            App::Editor(app) => self.edit(app, goal),
-            App::Settings(app) => self.switch(app, goal),
-            App::Themes(app) => self.choose(app, goal),
-            App::Files(app) => self.file(app, goal),
-            App::Dialog(app) => self.answer(app, goal),
-            App::Form(app) => self.fill(app, goal),
-        }
-    }
-
-    fn wanted<'g>(&self, goal: &'g Goal, path: &str) -> Option<&'g Value> {
-        goal.wanted(&format!("/{}/{path}", self.window.key))
-    }
-
-    fn place(&self, part: Part) -> Option<Point> {
-        self.desktop.target_of(self.window, part)
-    }
-
-    fn click(&self, thought: impl Into<String>, part: Part) -> Option<Expert> {
-        let at = self.place(part)?;
-        Some(step(thought, Action::Click { at }))
-    }
-
-    fn edit(&self, app: &Editor, goal: &Goal) -> Option<Expert> {
+    pub(super) fn edit(&self, app: &Editor, goal: &Goal) -> Option<Expert> {
         let undo = || Some(step("undo", hotkey(&["ctrl", "z"])));
         let text = self.wanted(goal, "text").and_then(Value::as_str);
         let text = text.map_or_else(|| app.text(), str::to_owned);
@@ -126,7 +23,9 @@ impl Hand<'_> {
             return undo();
         }
         if app.text() != text {
-            return self.write(app, &text);
+            return self
+                .change_case(&app.text(), &text)
+                .or_else(|| Some(self.write(app, &text)));
         }
         let wrong = (0..app.glyphs.len()).find_map(|i| {
             let wants = |format: &Format| styles[i].split(' ').any(|name| name == format.name());
@@ -171,12 +70,12 @@ impl Hand<'_> {
         }
     }
 
-    fn write(&self, app: &Editor, text: &str) -> Option<Expert> {
+    fn write(&self, app: &Editor, text: &str) -> Expert {
         let now = app.text();
         let end = app.glyphs.len();
         // Text that is wanted twice is copied rather than typed.
         if !now.is_empty() && text == format!("{now}{now}") {
-            return Some(if self.desktop.clipboard() == now {
+            return if self.desktop.clipboard() == now {
                 if app.selected() == (end..end) {
                     step("paste", hotkey(&["ctrl", "v"]))
                 } else {
@@ -186,18 +85,18 @@ impl Hand<'_> {
                 step("copy", hotkey(&["ctrl", "c"]))
             } else {
                 step("select all", hotkey(&["ctrl", "a"]))
-            });
+            };
         }
-        Some(if app.selected() != (0..end) {
+        if app.selected() != (0..end) {
             step("select all", hotkey(&["ctrl", "a"]))
         } else if text.is_empty() {
             step("press delete", hotkey(&["delete"]))
         } else {
             type_text(text)
-        })
+        }
     }
 
-    fn switch(&self, app: &Settings, goal: &Goal) -> Option<Expert> {
+    pub(super) fn switch(&self, app: &Settings, goal: &Goal) -> Option<Expert> {
         let wrong = (0..app.rows.len()).filter(|i| {
             let row = &app.rows[*i];
             let wanted = self.wanted(goal, &row.label).and_then(Value::as_bool);
@@ -226,7 +125,7 @@ impl Hand<'_> {
         ))
     }
 
-    fn choose(&self, app: &Themes, goal: &Goal) -> Option<Expert> {
+    pub(super) fn choose(&self, app: &Themes, goal: &Goal) -> Option<Expert> {
         let wanted = self.wanted(goal, "applied")?.as_str()?;
         if app.applied_label() == wanted {
             return None;
@@ -238,7 +137,7 @@ impl Hand<'_> {
         self.click(format!("pick {wanted}"), Part::Item(i))
     }
 
-    fn file(&self, app: &Files, goal: &Goal) -> Option<Expert> {
+    pub(super) fn file(&self, app: &Files, goal: &Goal) -> Option<Expert> {
         let wanted = |name: &str| self.wanted(goal, &format!("entries/{name}"));
         if let Some(question) = &app.question {
             let name = app.entries.get(question.entry).map(|e| e.name.as_str())?;
@@ -351,7 +250,7 @@ impl Hand<'_> {
             .strip_prefix("/entries/")
     }
 
-    fn answer(&self, app: &Dialog, goal: &Goal) -> Option<Expert> {
+    pub(super) fn answer(&self, app: &Dialog, goal: &Goal) -> Option<Expert> {
         let wanted = self.wanted(goal, "pressed")?.as_array()?;
         let done = app.pressed.len();
         if app.pressed.iter().zip(wanted).any(|(a, b)| a != b) {
@@ -363,7 +262,7 @@ impl Hand<'_> {
         self.click(format!("press {wanted}"), Part::Button(i))
     }
 
-    fn fill(&self, app: &Form, goal: &Goal) -> Option<Expert> {
+    pub(super) fn fill(&self, app: &Form, goal: &Goal) -> Option<Expert> {
         let wanted = |label: &str| {
             let text = self.wanted(goal, &format!("fields/{label}"))?;
             text.as_str()
