@@ -275,6 +275,7 @@ fn report(iteration: u64) -> IterationReport {
         group_std: F(0.29 + 0.008 * t),
         group_std_after: F(0.33 + 0.007 * t),
         groups_all_fail: dead,
+        groups_all_pass: 0,
         groups_zero_variance: dead,
         groups: 6,
         replaced: dead.min(1),
