@@ -6,11 +6,23 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 use crate::screen::ScreenError;
 use crate::types::{ScreenSize, Screenshot};
 
-/// The picture at `size` pixels, bicubic (a = -0.5) with antialiasing, 8 bit between the
-/// passes: what `torchvision`'s `resize(antialias=True)` makes of 8-bit pictures. Returns
-/// `[height, width, 3]`.
+/// The picture at `size` pixels, bicubic (a = -0.5) with antialiasing: what `torchvision`'s
+/// `resize(antialias=True)` makes of 8-bit pictures. Returns `[height, width, 3]`.
+///
+/// Columns come first, and what that makes is 8 bit again: at hard edges the clamp between
+/// the passes moves a pixel by more than ten steps if their order is swapped.
 pub fn resize_bicubic(screenshot: &Screenshot, size: ScreenSize) -> Result<Vec<u8>, ScreenError> {
-    resize(screenshot, size, FilterType::CatmullRom)
+    let narrowed = ScreenSize {
+        width: size.width,
+        height: screenshot.size().height,
+    };
+    let columns = resize(
+        screenshot.rgb(),
+        screenshot.size(),
+        narrowed,
+        FilterType::CatmullRom,
+    )?;
+    resize(&columns, narrowed, size, FilterType::CatmullRom)
 }
 
 /// The picture at exactly `width_px` x `height_px` (at least one pixel each), averaged. The
@@ -27,31 +39,38 @@ pub fn thumbnail(
     if size == screenshot.size() {
         return Ok(screenshot.clone());
     }
-    let rgb = resize(screenshot, size, FilterType::Bilinear)?;
+    let rgb = resize(
+        screenshot.rgb(),
+        screenshot.size(),
+        size,
+        FilterType::Bilinear,
+    )?;
     Ok(Screenshot::new(size, rgb))
 }
 
+/// Resamples `rgb`, `[height, width, 3]` of size `from`.
 fn resize(
-    screenshot: &Screenshot,
-    size: ScreenSize,
+    rgb: &[u8],
+    from: ScreenSize,
+    to: ScreenSize,
     filter: FilterType,
 ) -> Result<Vec<u8>, ScreenError> {
-    let from = screenshot.size();
-    let empty = ScreenError::Empty {
+    if from == to {
+        return Ok(rgb.to_vec());
+    }
+    let empty = || ScreenError::Empty {
         width: from.width,
         height: from.height,
     };
     if from.width == 0 || from.height == 0 {
-        return Err(empty);
+        return Err(empty());
     }
-    let Ok(source) = ImageRef::new(from.width, from.height, screenshot.rgb(), PixelType::U8x3)
-    else {
-        return Err(empty);
-    };
-    let mut target = Image::new(size.width, size.height, PixelType::U8x3);
+    let source =
+        ImageRef::new(from.width, from.height, rgb, PixelType::U8x3).map_err(|_| empty())?;
+    let mut target = Image::new(to.width, to.height, PixelType::U8x3);
     let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter));
     Resizer::new()
         .resize(&source, &mut target, &options)
-        .map_err(|_| empty)?;
+        .map_err(|_| empty())?;
     Ok(target.into_vec())
 }
