@@ -326,12 +326,12 @@ impl Reader<'_> {
         let argument = self.needed(action, names)?;
         keys::split(not_empty(argument)?)
             .into_iter()
-            .map(|key| match keys::canonical(key) {
-                Some(name) => Ok(name.to_owned()),
-                None => {
+            .map(|key| {
+                let name = keys::canonical(key).map(str::to_owned);
+                name.ok_or_else(|| {
                     let key = key.to_owned();
-                    Err(ParseErrorKind::UnknownKey { key }.at(argument.at))
-                }
+                    ParseErrorKind::UnknownKey { key }.at(argument.at)
+                })
             })
             .collect()
     }

@@ -35,7 +35,7 @@ impl Space {
     ///
     /// Source: ARPO@7489ae3 `gui_agent.py` `parsing_response_to_pyautogui_code`.
     /// Departs: places outside the picture are clamped and flagged.
-    pub(super) fn to_screen(&self, x: f64, y: f64) -> (Point, bool) {
+    pub(super) fn to_screen(self, x: f64, y: f64) -> (Point, bool) {
         let (across, down) = self.extent();
         let outside = |value: f64, extent: f64| !(0.0..=extent).contains(&value);
         let point = Point {
@@ -46,7 +46,7 @@ impl Space {
     }
 
     /// The model's coordinates of a screen pixel, as written: whole, snapped, inside.
-    pub fn to_model(&self, at: Point) -> (u32, u32) {
+    pub fn to_model(self, at: Point) -> (u32, u32) {
         let (across, down) = self.extent();
         (
             self.snapped(at.x, self.screen.width, across),

@@ -139,7 +139,8 @@ pub(super) fn quote(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // All of them are below U+0100.
+            c if c.is_control() => out.extend(format!("\\u{:04x}", u32::from(c)).chars()),
             c => out.push(c),
         }
     }

@@ -26,16 +26,13 @@ impl ChatTemplate {
     pub(super) fn open(dir: &Path) -> Result<Self, PromptError> {
         let config_path = dir.join("tokenizer_config.json");
         let config = read_json(&config_path)?.unwrap_or_default();
-        let (path, source) = match find_file(dir)? {
-            Some(found) => found,
-            None => match from_json(&config[NAME]) {
-                Some(source) => (config_path, source),
-                None => {
-                    let dir = dir.to_owned();
-                    return Err(PromptError::NoTemplate { dir });
-                }
-            },
-        };
+        let own_file = find_file(dir)?;
+        let within = || Some((config_path, from_json(&config[NAME])?));
+        let (path, source) = own_file
+            .or_else(within)
+            .ok_or_else(|| PromptError::NoTemplate {
+                dir: dir.to_owned(),
+            })?;
         Self::new(source, token_names(&config)).map_err(|error| PromptError::File {
             path,
             reason: describe(&error),

@@ -48,7 +48,7 @@ impl Default for ProcessorConfig {
             min_pixels: 56 * 56,
             max_pixels: 28 * 28 * 1280,
             image_mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
-            image_std: [0.268_629_54, 0.261_302_58, 0.275_777_11],
+            image_std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
             rescale_factor: 1.0 / 255.0,
         }
     }

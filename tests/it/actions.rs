@@ -41,7 +41,8 @@ struct Cases {
 
 fn cases() -> Vec<Case> {
     let path = reference::fixtures().join("actions/cases.toml");
-    let cases: Cases = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let text = std::fs::read_to_string(path).expect("the table of cases is there");
+    let cases: Cases = toml::from_str(&text).expect("the table of cases is valid");
     cases.case
 }
 
@@ -109,12 +110,16 @@ fn every_case_is_read_as_its_table_says() {
 
 /// What the package answers to every case, by name: effects, or nothing for an error.
 fn committed_answers() -> HashMap<String, Option<Value>> {
-    let text = std::fs::read_to_string(reference::fixtures().join(ANSWERS)).unwrap();
-    let answers: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let text = std::fs::read_to_string(reference::fixtures().join(ANSWERS))
+        .expect("committed answers are there: run the tests with UPDATE=1");
+    let answers: Vec<Value> = serde_json::from_str(&text).expect("answers are JSON");
     answers
         .into_iter()
         .map(|answer| {
-            let name = answer["name"].as_str().unwrap().to_owned();
+            let name = answer["name"]
+                .as_str()
+                .expect("answers have names")
+                .to_owned();
             (name, answer.get("actions").cloned())
         })
         .collect()
@@ -277,7 +282,7 @@ fn any_key() -> impl Strategy<Value = String> {
     let named = prop::sample::select(vec!["ctrl", "shift", "space", "f12", "enter", "+", "a"]);
     let printed = prop::char::range('!', '~').prop_map(String::from);
     prop_oneof![named.prop_map(str::to_owned), printed]
-        .prop_map(|key| keys::canonical(&key).unwrap().to_owned())
+        .prop_map(|key| keys::canonical(&key).expect("all are keys").to_owned())
 }
 
 /// Anything but the actions that end an episode; points are fractions of the screen.

@@ -21,7 +21,7 @@ const SMALL: ScreenSize = ScreenSize {
 };
 
 fn builder() -> PromptBuilder {
-    PromptBuilder::open(&reference::fixtures().join("prompt/tiny")).unwrap()
+    PromptBuilder::open(&reference::fixtures().join("prompt/tiny")).expect("its files are whole")
 }
 
 fn assistant(words: &str) -> Message {
@@ -75,7 +75,7 @@ fn question(messages: &[Message], end: TurnEnd) -> Value {
 
 fn answers(builder: &PromptBuilder) -> Value {
     let all = conversations(builder).into_iter().map(|(messages, end)| {
-        let piece = builder.build(&messages, end).unwrap();
+        let piece = builder.build(&messages, end).expect("it renders");
         json!({"text": piece.text, "ids": piece.ids})
     });
     all.collect()
