@@ -1,7 +1,8 @@
 //! Resampling: bicubic for the model, quick and smooth for people.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
 use crate::screen::ScreenError;
 use crate::types::{ScreenSize, Screenshot};
@@ -66,11 +67,14 @@ fn resize(
         return Err(empty());
     }
     let source =
-        ImageRef::new(from.width, from.height, rgb, PixelType::U8x3).map_err(|_| empty())?;
-    let mut target = Image::new(to.width, to.height, PixelType::U8x3);
+        TypedImageRef::<U8x3>::from_buffer(from.width, from.height, rgb).map_err(|_| empty())?;
+    let mut out = vec![0; to.width as usize * to.height as usize * 3];
+    let mut target =
+        TypedImage::<U8x3>::from_buffer(to.width, to.height, &mut out).map_err(|_| empty())?;
     let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter));
+    // The untyped call would compile every pixel type into our crate: minutes.
     Resizer::new()
-        .resize(&source, &mut target, &options)
+        .resize_typed(&source, &mut target, &options)
         .map_err(|_| empty())?;
-    Ok(target.into_vec())
+    Ok(out)
 }
