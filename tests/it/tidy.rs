@@ -109,6 +109,7 @@ const COMMANDS: &[&str] = &[
     "src/cli/",
     "src/main.rs",
     "src/bin/arpo-engine/main.rs",
+    "src/bin/arpo-engine/bench/",
     "src/bin/arpo-engine/run/",
 ];
 
