@@ -326,6 +326,7 @@ fn click(app: &mut App, target: Target) -> Vec<Effect> {
             }
             app.ui.fleet.row = row;
             app.ui.fleet.sample = sample;
+            app.ui.fleet.is_chosen = true;
         }
         Target::Step(step) => {
             app.ui.rollout.pinned = rollout_episode(app).map(|episode| episode.id);

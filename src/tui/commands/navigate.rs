@@ -104,6 +104,7 @@ fn move_fleet(app: &mut App, across: isize, down: isize) {
     };
     app.ui.fleet.row = rows[row].key.number();
     app.ui.fleet.sample = sample;
+    app.ui.fleet.is_chosen = true;
 }
 
 /// Row and sample of the card at `place`.
@@ -161,6 +162,7 @@ fn sibling(app: &mut App, by: isize) -> Vec<Effect> {
         if let Some(id) = known {
             app.ui.fleet.row = group.id.index;
             app.ui.fleet.sample = place as usize;
+            app.ui.fleet.is_chosen = true;
             if app.ui.rollout.pinned.is_some() {
                 app.ui.rollout.pinned = Some(id);
             }
@@ -172,6 +174,7 @@ fn sibling(app: &mut App, by: isize) -> Vec<Effect> {
 }
 
 pub(super) fn open(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.fleet.is_chosen = true;
     app.ui.rollout.pinned = selected_episode(app);
     app.ui.rollout.step = None;
     app.ui.rollout.thought_scroll = 0;

@@ -71,7 +71,7 @@ pub(super) fn grid(width: u16, height: u16, count: usize) -> Grid {
         .saturating_sub(FRAME + (card.width.saturating_sub(FRAME)) * 3 / 8);
     let text = match card.height {
         0..6 => 0,
-        6..9 => 1,
+        6..12 => 1,
         _ => spare.clamp(2, 4),
     };
     // A card is no higher than its picture and text need.
@@ -237,11 +237,12 @@ fn draw_words(
     sketch.put(room, 0, 0, &action, role);
     sketch.put_right(Rect { height: 1, ..area }, 0, &[(age, Role::Muted)]);
     let thought = last.map_or(String::new(), |step| one_line(&step.thought));
-    let task = one_line(if row.instruction.is_empty() {
+    let asked = if row.instruction.is_empty() {
         &episode.task.0
     } else {
         &row.instruction
-    });
+    };
+    let task = one_line(asked);
     if area.height >= 3 {
         let middle = Rect {
             y: area.y + 1,

@@ -211,7 +211,13 @@ fn draw_row(
     } else {
         Role::Text
     };
-    let task = format!(" {}", one_line(&row.task.0));
+    // What is asked tells an operator more than an identifier, which is beside and in Rollout.
+    let asked = if row.instruction.is_empty() {
+        &row.task.0
+    } else {
+        &row.instruction
+    };
+    let task = format!(" {}", one_line(asked));
     at = sketch.put(area, at, line, &pad(&task, columns.task), role);
     for (sample, cell) in row.cells.iter().enumerate() {
         let code = if columns.cell == 1 {
@@ -278,8 +284,8 @@ pub(super) fn note_words(note: &Note) -> (String, Role) {
         Note::Running => (String::new(), Role::Muted),
         Note::Signal => ("signal".to_owned(), Role::Good),
         Note::Replayed(count) => (format!("replay {count}"), Role::Replay),
-        Note::AllFail => ("dead: fail".to_owned(), Role::Warning),
-        Note::AllPass => ("dead: pass".to_owned(), Role::Muted),
+        Note::AllFail => ("all fail".to_owned(), Role::Warning),
+        Note::AllPass => ("all pass".to_owned(), Role::Muted),
         Note::Failing => ("failing".to_owned(), Role::Bad),
         Note::Stuck(ms) => (format!("stuck {}", figures::age(*ms)), Role::Warning),
         Note::Faults(1) => ("fault".to_owned(), Role::Danger),

@@ -3,7 +3,7 @@
 use ratatui::layout::{Position, Rect};
 
 use crate::tui::text::pad_left;
-use crate::tui::theme::Role;
+use crate::tui::theme::{ColorDepth, Role};
 use crate::tui::train::nice_top;
 
 use super::Sketch;
@@ -18,6 +18,8 @@ pub(super) enum Stroke {
     Line,
     /// Points alone, so that it differs without color too.
     Points,
+    /// Points joined where color tells it apart, else points alone.
+    Faint,
 }
 
 /// Values of one figure, the first at iteration `Plot::first`.
@@ -63,14 +65,18 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, plot: &Plot) {
         let y = (1.0 - (value - bottom) / (top - bottom)).clamp(0.0, 1.0) * dots_down;
         (x.round() as i32, y.round() as i32)
     };
+    let has_color = sketch.app.ui.theme.depth() != ColorDepth::None;
     for series in &plot.series {
+        let is_joined = match series.stroke {
+            Stroke::Line => true,
+            Stroke::Points => false,
+            Stroke::Faint => has_color,
+        };
         let mut before: Option<(i32, i32)> = None;
         for (place, value) in series.values.iter().enumerate() {
             let here = value.is_finite().then(|| at(place, *value));
             if let Some(here) = here {
-                let from = before
-                    .filter(|_| series.stroke == Stroke::Line)
-                    .unwrap_or(here);
+                let from = before.filter(|_| is_joined).unwrap_or(here);
                 draw_line(sketch, body, from, here, series.role);
             }
             before = here;

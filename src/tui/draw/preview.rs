@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use crate::event::{EpisodeState, StepState};
 use crate::tui::fleet::{FleetRow, episode_name, selected_place};
 use crate::tui::picture::Mark;
-use crate::tui::text::{one_line, wrap};
+use crate::tui::text::{one_line, pad, wrap};
 use crate::tui::theme::Role;
 use crate::tui::{figures, wording};
 use crate::types::{ScreenSize, TaskId};
@@ -120,15 +120,9 @@ fn draw_words(
         );
         pen.wrapped(sketch, "fault", &text, Role::Danger, 2);
     }
-    let codes: Vec<String> = row
-        .cells
-        .iter()
-        .map(crate::tui::fleet::Cell::code)
-        .collect();
-    pen.line(sketch, "group", &codes.join(" "));
     let (note, note_role) = note_words(&row.note);
     if !note.is_empty() {
-        pen.wrapped(sketch, "", &note, note_role, 1);
+        pen.wrapped(sketch, "group", &note, note_role, 1);
     }
     let ran = match episode.ended_ms {
         Some(ended_ms) => ended_ms,
@@ -141,6 +135,8 @@ fn draw_words(
         "desktop",
         &format!("{}  {ended}  {ran}", episode.desktop),
     );
+    pen.signal(sketch, episode);
+    pen.steps(sketch, episode);
 }
 
 /// Labelled rows, one below the other.
@@ -152,6 +148,47 @@ struct Rows {
 impl Rows {
     fn line(&mut self, sketch: &mut Sketch<'_>, label: &str, text: &str) {
         self.wrapped(sketch, label, text, Role::Text, 1);
+    }
+
+    /// What training makes of the episode, once it does.
+    fn signal(&mut self, sketch: &mut Sketch<'_>, episode: &EpisodeState) {
+        let Some(reward) = episode.reward else {
+            return;
+        };
+        let advantage = episode.advantage.map_or(f64::NAN, |advantage| advantage.0);
+        let text = format!(
+            "reward {}  advantage {}",
+            figures::fraction(f64::from(reward)),
+            figures::signed(advantage)
+        );
+        self.line(sketch, "signal", &text);
+    }
+
+    /// The newest steps that fit below, one a row.
+    fn steps(&mut self, sketch: &mut Sketch<'_>, episode: &EpisodeState) {
+        let room = usize::from(self.area.height.saturating_sub(self.at + 1));
+        if room < 2 {
+            return;
+        }
+        self.at += 1;
+        let first = episode.steps.len().saturating_sub(room);
+        for (number, step) in episode.steps.iter().enumerate().skip(first) {
+            let action = match (&step.malformed, step.finished) {
+                (Some(_), _) => "did not parse".to_owned(),
+                (None, true) => wording::actions(&step.actions),
+                (None, false) => "thinking".to_owned(),
+            };
+            let text = format!("{:>2} {}", number + 1, pad(&action, 20));
+            let at = sketch.put(self.area, 0, self.at, &text, Role::Muted) + 1;
+            sketch.put(
+                self.area,
+                at,
+                self.at,
+                &one_line(&step.thought),
+                Role::Muted,
+            );
+            self.at += 1;
+        }
     }
 
     fn wrapped(&mut self, sketch: &mut Sketch<'_>, label: &str, text: &str, role: Role, most: u16) {

@@ -55,7 +55,7 @@ fn draw_full(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: us
 }
 
 fn draw_wide(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
-    let words = (area.height / 3).clamp(10, 15);
+    let words = (area.height / 3).clamp(10, 13);
     let [top, bottom] =
         Layout::vertical([Constraint::Fill(1), Constraint::Length(words)]).areas(area);
     let steps = (area.width / 3).clamp(38, 60);
@@ -104,7 +104,10 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
         height: inner.height - 1,
         ..inner
     };
-    let shown = usize::from(list.height);
+    // Where there is room for all of them, each step shows its thought too.
+    let fits = episode.steps.len() * 2 <= usize::from(list.height);
+    let height = if fits { 2 } else { 1 };
+    let shown = usize::from(list.height) / height;
     let first = (at + 1).saturating_sub(shown);
     for (line, (number, step)) in episode
         .steps
@@ -114,12 +117,12 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
         .take(shown)
         .enumerate()
     {
-        draw_step(sketch, list, line as u16, number, step);
         let place = Rect {
-            y: list.y + line as u16,
-            height: 1,
+            y: list.y + (line * height) as u16,
+            height: height as u16,
             ..list
         };
+        draw_step(sketch, place, number, step);
         sketch.drawn.targets.push((place, Target::Step(number)));
         if number == at {
             sketch.select(place);
@@ -127,27 +130,23 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
     }
 }
 
-fn draw_step(sketch: &mut Sketch<'_>, area: Rect, line: u16, number: usize, step: &StepState) {
+fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepState) {
     let room = usize::from(area.width).saturating_sub(17);
     let (text, role) = match (&step.malformed, step.finished) {
         (Some(_), _) => ("did not parse".to_owned(), Role::Bad),
         (None, true) => (wording::actions(&step.actions), Role::Text),
         (None, false) => ("thinking".to_owned(), Role::Running),
     };
-    let at = sketch.put(area, 0, line, &format!("{:>3}  ", number + 1), Role::Muted);
-    sketch.put(area, at, line, &crate::tui::text::pad(&text, room), role);
+    let at = sketch.put(area, 0, 0, &format!("{:>3}  ", number + 1), Role::Muted);
+    sketch.put(area, at, 0, &crate::tui::text::pad(&text, room), role);
     if step.finished {
         let took = figures::duration(step.generate_ms + step.act_ms);
         let tokens = step.reply_tokens.to_string();
         let figures = format!("{} {}", pad_left(&took, 6), pad_left(&tokens, 4));
-        sketch.put_right(
-            Rect {
-                width: area.width,
-                ..area
-            },
-            line,
-            &[(figures, Role::Muted)],
-        );
+        sketch.put_right(area, 0, &[(figures, Role::Muted)]);
+    }
+    if area.height > 1 {
+        sketch.put(area, 5, 1, &one_line(&step.thought), Role::Muted);
     }
 }
 
@@ -293,7 +292,7 @@ fn signal_rows(episode: &EpisodeState) -> Vec<(&'static str, String, Role)> {
 }
 
 fn outcome_role_or_text(episode: &EpisodeState) -> Role {
-    if episode.outcome.is_some() {
+    if episode.ended_ms.is_some() {
         outcome_role(episode)
     } else {
         Role::Muted

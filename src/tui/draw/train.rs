@@ -135,18 +135,25 @@ fn chart_series(
     values: Vec<f64>,
     averages: Vec<f64>,
 ) -> Vec<Series> {
-    let main = |values, stroke| Series {
-        values,
+    let main = Series {
+        values: Vec::new(),
         role: Role::Chart1,
-        stroke,
+        stroke: Stroke::Line,
     };
     if chart.averaged {
-        let points = Series {
+        // The course of the average before its unrest, which without color is points.
+        let raw = Series {
             values,
-            role: Role::Muted,
-            stroke: Stroke::Points,
+            role: Role::Frame,
+            stroke: Stroke::Faint,
         };
-        return vec![points, main(averages, Stroke::Line)];
+        return vec![
+            raw,
+            Series {
+                values: averages,
+                ..main
+            },
+        ];
     }
     let mut series = Vec::new();
     if let Some((_, second)) = chart.second {
@@ -157,7 +164,7 @@ fn chart_series(
             stroke: Stroke::Points,
         });
     }
-    series.push(main(values, Stroke::Line));
+    series.push(Series { values, ..main });
     series
 }
 
@@ -315,7 +322,7 @@ fn draw_settings(sketch: &mut Sketch<'_>, area: Rect) {
     let inner = sketch.frame(area, &title);
     let rows = setting_rows(run, sketch.app.run_now_ms());
     for (row, (label, text)) in rows.into_iter().enumerate() {
-        let at = sketch.put(inner, 1, row as u16, &pad(label, 13), Role::Muted);
+        let at = sketch.put(inner, 1, row as u16, &pad(label, 15), Role::Muted);
         sketch.put(inner, at, row as u16, &text, Role::Text);
     }
 }

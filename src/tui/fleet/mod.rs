@@ -50,6 +50,8 @@ pub struct FleetUi {
     pub row: u32,
     /// The selected sample in it.
     pub sample: usize,
+    /// Whether the operator has chosen; until then the first row is selected.
+    pub is_chosen: bool,
     /// Rows' numbers in the order shown; renewed every ten seconds, so that rows do not jump.
     pub order: Vec<u32>,
     /// When it was made, by the console's clock.

@@ -32,10 +32,10 @@ impl Attention {
     pub(super) fn of(note: &Note, cells: &[Cell]) -> Self {
         match note {
             Note::Failing => Attention::Failing,
-            Note::Faults(_) => Attention::Fault,
+            Note::Faults(_) if cells.iter().any(Cell::is_at_work) => Attention::Fault,
             Note::Stuck(_) => Attention::Stuck,
             Note::AllFail => Attention::Dead,
-            Note::Signal | Note::Replayed(_) | Note::AllPass => Attention::Done,
+            Note::Signal | Note::Replayed(_) | Note::AllPass | Note::Faults(_) => Attention::Done,
             Note::Running if cells.iter().all(|cell| cell.kind == CellKind::Waiting) => {
                 Attention::Waiting
             }
@@ -55,6 +55,9 @@ pub fn reorder(app: &mut App) {
     }
     app.ui.fleet.order = all.iter().map(|row| row.key.number()).collect();
     app.ui.fleet.ordered_ms = app.ui.now_ms;
+    if let (false, Some(first)) = (app.ui.fleet.is_chosen, app.ui.fleet.order.first()) {
+        app.ui.fleet.row = *first;
+    }
 }
 
 /// Makes a new order if the last one is old.

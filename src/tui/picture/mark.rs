@@ -69,7 +69,7 @@ fn draw_ring(raster: &mut Raster, at: Point) {
     let (cx, cy) = place(raster, at);
     let (width, height) = (raster.width(), raster.height());
     // On small pictures a smaller ring, or it hides what was clicked.
-    let radius = RING.min(width as f32 / 12.0).max(1.6);
+    let radius = (width as f32 / 22.0).clamp(1.5, RING);
     for y in 0..height {
         for x in 0..width {
             let dx = x as f32 + 0.5 - cx;
@@ -78,7 +78,7 @@ fn draw_ring(raster: &mut Raster, at: Point) {
             let dot = &mut raster.dots[y * width + x];
             if distance < 1.2 || (distance - radius).abs() < 0.8 {
                 *dot = LINE;
-            } else if distance > radius && distance < radius + 1.9 {
+            } else if distance > radius && distance < radius + 1.7 {
                 *dot = HALO;
             }
         }

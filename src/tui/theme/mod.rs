@@ -252,9 +252,11 @@ fn style_of(theme: &str, spec: &RoleSpec, depth: ColorDepth) -> Result<Style, Th
     let mut style = Style::new();
     match depth {
         ColorDepth::None => {}
-        ColorDepth::Ansi16 => style.fg = ansi,
+        // What has no color of its own takes the terminal's, not that of what it is drawn over.
+        ColorDepth::Ansi16 => style.fg = Some(ansi.unwrap_or(Color::Reset)),
         ColorDepth::Ansi256 | ColorDepth::True => {
-            style.fg = foreground.map(|color| depth.color(color));
+            let color = foreground.map(|color| depth.color(color));
+            style.fg = Some(color.unwrap_or(Color::Reset));
             style.bg = background.map(|color| depth.color(color));
         }
     }
