@@ -27,8 +27,11 @@ pub(super) async fn attach(socket: &Path, is_demo: bool) -> anyhow::Result<ExitC
             say(format_args!(
                 "{run} is stopping after the running phase, with a checkpoint"
             ));
-            wait_for_end(socket).await;
-            say("stopped");
+            if has_ended(socket).await {
+                say("stopped");
+            } else {
+                say("the engine hung up first; `arpo runs list` shows how the run stands");
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -43,10 +46,10 @@ pub(super) async fn run_console(source: Source, options: Options) -> anyhow::Res
     Ok(console.await.context("the console failed")??)
 }
 
-/// Returns once the engine at a socket has ended its run, or cannot be reached any more.
-async fn wait_for_end(socket: &Path) {
+/// Waits until the engine at a socket has ended its run; `false` if it cannot be reached before.
+async fn has_ended(socket: &Path) -> bool {
     let Ok(mut source) = attach_source(socket, Role::Watch, "console").await else {
-        return;
+        return false;
     };
     let mut state: RunState = std::mem::take(&mut source.state);
     while !state.is_over() {
@@ -54,7 +57,8 @@ async fn wait_for_end(socket: &Path) {
             Some(SourceItem::Event(event)) => state.apply(&event),
             Some(SourceItem::Resync { state: newer, .. }) => state = *newer,
             Some(SourceItem::Heard) => {}
-            Some(SourceItem::Lost { .. }) | None => return,
+            Some(SourceItem::Lost { .. }) | None => return false,
         }
     }
+    true
 }

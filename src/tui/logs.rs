@@ -124,6 +124,8 @@ fn command_row(command: &CommandState) -> LogRow {
 /// What a phase that ended is worth saying. Collecting stands for its iteration's figures.
 fn phase_text(run: &RunState, phase: Phase, iteration: u64, wall_ms: u64) -> Option<String> {
     let took = figures::duration(wall_ms);
+    // Counted from 1, as in the header.
+    let number = iteration + 1;
     match phase {
         Phase::Collect => {
             let report = run
@@ -141,12 +143,10 @@ fn phase_text(run: &RunState, phase: Phase, iteration: u64, wall_ms: u64) -> Opt
                     report.replaced,
                 )
             });
-            Some(format!(
-                "iteration {iteration}: collected in {took}{figures}"
-            ))
+            Some(format!("iteration {number}: collected in {took}{figures}"))
         }
         Phase::Evaluate => Some(format!("evaluation took {took}")),
-        Phase::Update => Some(format!("iteration {iteration}: updated in {took}")),
+        Phase::Update => Some(format!("iteration {number}: updated in {took}")),
         Phase::Replay | Phase::OldLogprobs | Phase::Publish | Phase::Checkpoint => None,
     }
 }

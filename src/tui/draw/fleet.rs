@@ -218,7 +218,13 @@ fn draw_row(
         &row.instruction
     };
     let task = format!(" {}", one_line(asked));
-    at = sketch.put(area, at, line, &pad(&task, columns.task), role);
+    at = sketch.put(
+        area,
+        at,
+        line,
+        &format!("{} ", pad(&task, columns.task.saturating_sub(1))),
+        role,
+    );
     for (sample, cell) in row.cells.iter().enumerate() {
         let code = if columns.cell == 1 {
             cell.letter().to_string()

@@ -62,7 +62,12 @@ pub(super) fn draw_prompt(sketch: &mut Sketch<'_>, area: Rect, prompt: &Prompt) 
             Role::Text
         };
         let at = sketch.put(line_area, 1, 0, &name, role);
-        let at = sketch.put(line_area, at, 0, &pad(&keys_of(row), 10), Role::Key);
+        let keys = if row.keys.is_empty() {
+            String::new()
+        } else {
+            keys_of(row)
+        };
+        let at = sketch.put(line_area, at, 0, &pad(&keys, 12), Role::Key);
         sketch.put(line_area, at, 0, row.doc, Role::Muted);
         if place == prompt.selected && !prompt.text.contains(' ') {
             sketch.select(line_area);

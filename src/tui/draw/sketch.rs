@@ -154,7 +154,8 @@ impl<'a> Sketch<'a> {
             ..area
         };
         let mut room = top.width;
-        if let Some((text, role)) = &title.right {
+        let right = title.right.as_ref().filter(|(text, _)| !text.is_empty());
+        if let Some((text, role)) = right {
             let cells = width(text) as u16 + 2;
             if cells + 6 <= top.width {
                 self.put_right(top, 0, &[(format!(" {text} "), *role)]);
