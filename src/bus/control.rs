@@ -66,16 +66,17 @@ impl Controller {
     /// Asks for something. Returns at once; the ticket and the run's events tell the rest.
     pub fn submit(&self, command: Command, origin: &str) -> CommandTicket {
         let (answers, receiver) = mpsc::channel(ANSWERS);
+        let checked = command.check();
         let request = CommandRequest {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
-            command: command.clone(),
+            command,
             origin: origin.to_owned(),
             sink: self.sink.clone(),
             answers,
             answered: false,
         };
         let ticket = CommandTicket { answers: receiver };
-        if let Err(reason) = command.check() {
+        if let Err(reason) = checked {
             request.refuse_unlogged(&reason);
             return ticket;
         }

@@ -1,5 +1,6 @@
 //! The runs of this machine: sockets that answer, and folders of runs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ pub async fn list_runs(socket_dir: &Path, parents: &[PathBuf]) -> Vec<RunListing
         }
     }
     let mut runs: Vec<RunListing> = runs.into_values().collect();
-    runs.sort_by(|a, b| b.started_unix_ms.cmp(&a.started_unix_ms));
+    runs.sort_by_key(|run| Reverse(run.started_unix_ms));
     runs
 }
 

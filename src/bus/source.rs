@@ -128,14 +128,6 @@ impl Source {
             commands: None,
         })
     }
-
-    /// The same without a way to command.
-    pub fn watching(self) -> Self {
-        Self {
-            commands: None,
-            ..self
-        }
-    }
 }
 
 /// Hands lines on until the run is over or nobody listens.

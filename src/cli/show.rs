@@ -34,16 +34,12 @@ fn parse_episode(text: &str) -> Result<EpisodeId, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let run = RunDir::open(&folder_of(&args.run))?;
-    let name = run.name();
-    let early = args.episode.map(|id| early_state(&run, id)).transpose()?;
-    let mut source = Source::recorded(run)?;
+    let folder = folder_of(&args.run);
+    let mut source = Source::recorded(RunDir::open(&folder)?)?;
     let mut options = Options::new(&source.run);
-    if let (Some(id), Some(early)) = (args.episode, early) {
+    if let Some(id) = args.episode {
         if !source.state.episodes.contains_key(&id) {
-            source.state = early.with_context(|| {
-                format!("{name} has no episode {id}, or an evaluation's that is long past")
-            })?;
+            source.state = early_state(&RunDir::open(&folder)?, id)?;
         }
         options.episode = Some(id);
     }
@@ -61,13 +57,19 @@ fn folder_of(given: &Path) -> PathBuf {
 
 /// The run as it was in the iteration of an episode, for one that the last iterations no longer
 /// show.
-fn early_state(run: &RunDir, id: EpisodeId) -> anyhow::Result<Option<RunState>> {
+fn early_state(run: &RunDir, id: EpisodeId) -> anyhow::Result<RunState> {
     let group = match run.episode_without_tokens(id) {
         Ok(episode) => episode.group,
         Err(_) => run.failed_episode(id)?.group,
     };
-    match group {
-        Some(group) => Ok(run.iteration_state(group.iteration)?),
-        None => Ok(None),
-    }
+    let group = group.with_context(|| {
+        format!("{id} belongs to an evaluation long past, which is not kept step by step")
+    })?;
+    let state = run.iteration_state(group.iteration)?;
+    state.with_context(|| {
+        format!(
+            "the event log of {} lacks that episode's iteration",
+            run.name()
+        )
+    })
 }

@@ -17,18 +17,18 @@ use tokio::net::UnixStream;
 use crate::synthetic::{image, iteration, run, run_started};
 
 /// An engine without an engine: a run folder, its sink, its socket, its commands.
-struct Engine {
-    folder: tempfile::TempDir,
-    run_dir: RunDir,
-    sink: EventSink,
+pub(crate) struct Engine {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) run_dir: RunDir,
+    pub(crate) sink: EventSink,
     controller: Controller,
-    inbox: CommandInbox,
+    pub(crate) inbox: CommandInbox,
     server: Option<Server>,
     socket: PathBuf,
 }
 
 impl Engine {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let run_dir = RunDir::create(&folder.path().join("runs/demo-1"), "").unwrap();
         let sink = EventSink::start(&run_dir, run_started()).unwrap();
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    fn emit(&self, kinds: impl IntoIterator<Item = EventKind>) {
+    pub(crate) fn emit(&self, kinds: impl IntoIterator<Item = EventKind>) {
         kinds.into_iter().for_each(|kind| self.sink.emit(kind));
     }
 
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// Ends the run; gives its folder, to be read.
-    async fn end(self) -> (tempfile::TempDir, RunDir) {
+    pub(crate) async fn end(self) -> (tempfile::TempDir, RunDir) {
         self.sink.close().unwrap();
         self.server.unwrap().close().await;
         (self.folder, self.run_dir)
@@ -106,7 +106,7 @@ async fn attached_in_the_middle_and_in_process_see_what_the_log_says() {
         .await
         .unwrap();
     engine.emit(iteration(1, 0));
-    let late = engine.attach(Role::Watch).await.watching();
+    let late = engine.attach(Role::Watch).await;
     engine.emit(iteration(2, 0));
     let viewers = [attached, local, late].map(|source| tokio::spawn(fold_all(source)));
     let (_folder, run_dir) = engine.end().await;

@@ -2,6 +2,7 @@
 
 mod actions;
 mod attach;
+mod ctl;
 mod doctor;
 mod profiles;
 mod prompt;

@@ -1,0 +1,122 @@
+//! `arpo ctl` and `arpo runs` as a script sees them: exit codes and the one JSON object.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use arpo::event::Command;
+use serde_json::{Value, json};
+
+use crate::attach::Engine;
+use crate::synthetic::iteration;
+
+async fn arpo(engine: &Path, arguments: &[&str]) -> Output {
+    let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_arpo"))
+        .args(arguments)
+        .env("ARPO_RUNTIME_DIR", engine.join("sockets"))
+        .current_dir(engine)
+        .stdin(Stdio::null())
+        .output();
+    child.await.unwrap()
+}
+
+#[track_caller]
+fn last_json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[tokio::test]
+async fn a_command_from_a_script_waits_for_its_answer() {
+    let mut engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    let asked = tokio::spawn({
+        let folder = folder.clone();
+        async move { arpo(&folder, &["ctl", "demo", "set-lr", "3e-4", "--json"]).await }
+    });
+    let request = engine.inbox.recv().await.unwrap();
+    assert_eq!(request.command, Command::SetLearningRate { value: 3e-4 });
+    assert_eq!(request.origin, "ctl");
+    request.accept();
+    request.done();
+    let output = asked.await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let expected = json!({"run": "demo-1", "id": 0, "status": "done", "reason": null,
+        "request": {"command": "set_learning_rate", "value": 3e-4}});
+    assert_eq!(last_json(&output), expected);
+
+    let asked = tokio::spawn({
+        let folder = folder.clone();
+        async move { arpo(&folder, &["ctl", "demo-1", "resume", "--json"]).await }
+    });
+    engine
+        .inbox
+        .recv()
+        .await
+        .unwrap()
+        .refuse("it is not paused");
+    let output = asked.await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(last_json(&output)["reason"], "it is not paused");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_said_without_asking_the_engine() {
+    let mut engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    for arguments in [
+        &["ctl", "demo-1", "set-temperature", "0"][..],
+        &["ctl", "demo-1", "set-desktops", "0"],
+        &["ctl", "other", "resume"],
+        &["runs", "stop", "other"],
+    ] {
+        let output = arpo(&folder, arguments).await;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(!output.stderr.is_empty());
+    }
+    let output = arpo(&folder, &["ctl", "demo-1", "dance"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(engine.inbox.try_recv().is_none());
+}
+
+#[tokio::test]
+async fn runs_are_listed_stopped_and_pruned_from_the_command_line() {
+    let mut engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    engine.emit(iteration(0, 0));
+    engine.sink.flush().await.unwrap();
+    let listed = last_json(&arpo(&folder, &["runs", "--json"]).await);
+    let run = &listed["runs"][0];
+    assert_eq!(
+        (&run["name"], &run["status"]),
+        (&json!("demo-1"), &json!("live"))
+    );
+    assert_eq!(run["iterations_done"], 1);
+    let table = arpo(&folder, &["runs", "list"]).await;
+    let table = String::from_utf8_lossy(&table.stdout);
+    assert!(
+        table.contains("demo-1") && table.contains("1/10"),
+        "{table}"
+    );
+
+    // A live run keeps its episodes.
+    let refused = arpo(&folder, &["runs", "clean", "demo-1"]).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+
+    let asked = tokio::spawn({
+        let folder = folder.clone();
+        async move { arpo(&folder, &["runs", "stop", "demo-1"]).await }
+    });
+    let request = engine.inbox.recv().await.unwrap();
+    assert_eq!(request.command, Command::Stop);
+    request.done();
+    assert!(asked.await.unwrap().status.success());
+    engine
+        .run_dir
+        .put_png(&crate::synthetic::image(1), b"\x89PNG\r\n\x1a\n")
+        .unwrap();
+    let (_folder, run_dir) = engine.end().await;
+    drop(run_dir);
+    let cleaned = last_json(&arpo(&folder, &["runs", "clean", "demo-1", "--json"]).await);
+    assert_eq!(cleaned["pruned"][0]["pictures"], 1);
+}
