@@ -238,7 +238,7 @@ async fn watchers_cannot_command() {
 async fn pictures_come_over_a_connection_of_their_own_up_to_a_size() {
     let engine = Engine::start().await;
     let source = engine.attach(Role::Watch).await;
-    let png = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 100_000]].concat();
+    let png = [&b"\x89PNG\r\n\x1a\n"[..], &vec![7; 100_000]].concat();
     engine.run_dir.put_png(&image(1), &png).unwrap();
     let huge = [&b"\x89PNG\r\n\x1a\n"[..], &vec![0; 16 << 20]].concat();
     engine.run_dir.put_png(&image(2), &huge).unwrap();
@@ -403,7 +403,9 @@ async fn a_resumed_engine_goes_on_under_a_new_number() {
         .sink;
     // Live and from disk, the discarded events are left out alike.
     let live = sink.watch().await.unwrap().state;
-    iteration(1, 3).into_iter().for_each(|kind| sink.emit(kind));
+    for kind in iteration(1, 3) {
+        sink.emit(kind);
+    }
     let after = sink.watch().await.unwrap().state;
     sink.close().unwrap();
     assert_eq!(run_dir.state().unwrap(), after);

@@ -1,5 +1,7 @@
 //! Integration tests, one binary.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod actions;
 mod attach;
 mod ctl;
