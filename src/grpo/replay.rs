@@ -84,7 +84,7 @@ impl Replay {
     pub fn insert(&mut self, episode: &Episode, now: Iteration, config: &ReplayConfig) -> bool {
         let worthy = config.enabled
             && config.capacity > 0
-            && f64::from(episode.reward.outcome) > config.insert_above
+            && episode.reward.outcome > config.insert_above as f32
             && episode.is_well_formed()
             && !episode.human_touched;
         if !worthy {

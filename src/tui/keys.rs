@@ -68,6 +68,12 @@ const NAMES: [(&str, KeyCode); 15] = [
 #[error("no key is called {0:?}")]
 pub struct KeyNameError(String);
 
+/// `f1` to `f12`.
+fn function_key(name: &str) -> Option<KeyCode> {
+    let number = name.strip_prefix('f')?.parse().ok()?;
+    (1..=12).contains(&number).then_some(KeyCode::F(number))
+}
+
 impl FromStr for Key {
     type Err = KeyNameError;
 
@@ -90,6 +96,7 @@ impl FromStr for Key {
                 .iter()
                 .find(|(known, _)| *known == rest)
                 .map(|(_, code)| *code)
+                .or_else(|| function_key(rest))
                 .ok_or_else(|| KeyNameError(name.to_owned()))?,
         };
         Ok(Self { code, ctrl, alt })
@@ -112,6 +119,7 @@ impl fmt::Display for Key {
             code => match (NAMES.iter().find(|(_, known)| *known == code), code) {
                 (Some((name, _)), _) => f.write_str(name),
                 (None, KeyCode::Char(c)) => write!(f, "{c}"),
+                (None, KeyCode::F(number)) => write!(f, "f{number}"),
                 (None, other) => write!(f, "{other}"),
             },
         }
