@@ -40,6 +40,12 @@ impl Wake for TaskWaker {
 
 /// Runs all tasks to their end. The index of a task is its rank.
 pub(super) async fn run(clock: &Clock, policy: &dyn Policy, tasks: Vec<Task<'_>>) {
+    // Tokio's budget is one for this whole future. Once spent, its channels answer «pending»
+    // and wake at once, so that the loop over ready tasks would never end.
+    tokio::task::unconstrained(drive(clock, policy, tasks)).await;
+}
+
+async fn drive(clock: &Clock, policy: &dyn Policy, tasks: Vec<Task<'_>>) {
     let ready = Arc::new(Mutex::new(Ready::default()));
     ready
         .lock()
@@ -65,6 +71,8 @@ pub(super) async fn run(clock: &Clock, policy: &dyn Policy, tasks: Vec<Task<'_>>
         } else if !clock.advance_to_next_timer() {
             wait_for_wake(&ready).await;
         }
+        // Commands and the log get their turn also where no policy ever waits.
+        tokio::task::yield_now().await;
     }
 }
 
