@@ -330,7 +330,8 @@ impl TrainSession {
             .collect();
         self.collector
             .begin_phase(Phase::OldLogprobs, samples.len() as u32);
-        let OldLogprobReport { gap_mean, gap_max } = self.learner.begin(samples).await?;
+        let begun = self.learner.begin(samples, report.temperature.0).await?;
+        let OldLogprobReport { gap_mean, gap_max } = begun;
         (report.logprob_gap, report.logprob_gap_max) = (F(gap_mean), F(gap_max));
         self.collector.end_phase(Phase::OldLogprobs, started);
 

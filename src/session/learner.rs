@@ -36,9 +36,13 @@ pub enum LearnerError {
 /// Whoever turns trajectories into better weights, phase by phase.
 #[async_trait]
 pub trait Learner: Send {
-    /// Takes the iteration's trajectories and recomputes their log-probabilities under the
-    /// weights as they are.
-    async fn begin(&mut self, samples: Vec<TrainSample>) -> Result<OldLogprobReport, LearnerError>;
+    /// Takes the iteration's trajectories, sampled at `temperature`, and recomputes their
+    /// log-probabilities under the weights as they are.
+    async fn begin(
+        &mut self,
+        samples: Vec<TrainSample>,
+        temperature: f64,
+    ) -> Result<OldLogprobReport, LearnerError>;
     /// One optimizer update over the trajectories at `indices` of `begin`'s.
     async fn update(
         &mut self,

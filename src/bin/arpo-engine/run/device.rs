@@ -99,7 +99,12 @@ impl EmbeddedLearner {
 
 #[async_trait]
 impl Learner for EmbeddedLearner {
-    async fn begin(&mut self, samples: Vec<TrainSample>) -> Result<OldLogprobReport, LearnerError> {
+    async fn begin(
+        &mut self,
+        samples: Vec<TrainSample>,
+        temperature: f64,
+    ) -> Result<OldLogprobReport, LearnerError> {
+        self.trainer.set_temperature(temperature);
         self.samples = samples;
         self.updates = 0;
         self.work(|own| {
