@@ -6,7 +6,9 @@ use std::io::{IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::event::{EvalReport, Event, EventKind, IterationReport, NoticeLevel, Phase, RunSummary};
+use crate::event::{
+    EvalReport, Event, EventKind, IterationReport, NoticeLevel, Phase, RunState, RunSummary,
+};
 
 /// Shows the events of one run as they come.
 pub struct Headless {
@@ -44,35 +46,25 @@ impl Headless {
         }
     }
 
-    /// Names the run; its first event may have been written before anybody watched.
-    pub fn show_start(&self, run: &str) {
-        self.line(&format!("run {run}"));
+    /// Names the run by the state it is watched from: its first event was written before.
+    pub fn show_start(&mut self, state: &RunState) {
+        let Some(header) = &state.header else { return };
+        self.total = header.iterations;
+        self.iterations.set_length(header.iterations);
+        self.line(&format!(
+            "run {}: {} iterations, {} tasks, seed {}",
+            header.run, header.iterations, header.num_tasks, header.seed
+        ));
+        if state.incarnation > 0 {
+            let done = state.history.len() as u64;
+            self.iterations.set_position(done);
+            self.line(&format!("resumed before iteration {}", done + 1));
+        }
     }
 
     /// Shows one event.
     pub fn show(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::RunStarted {
-                run,
-                iterations,
-                desktops,
-                num_tasks,
-                seed,
-                ..
-            } => {
-                self.total = *iterations;
-                self.iterations.set_length(*iterations);
-                self.line(&format!(
-                    "run {run}: {iterations} iterations, {desktops} desktops, {num_tasks} tasks, seed {seed}"
-                ));
-            }
-            EventKind::RunResumed { from_iteration, .. } => {
-                self.iterations.set_position(from_iteration.0);
-                self.line(&format!(
-                    "resumed before iteration {}",
-                    from_iteration.0 + 1
-                ));
-            }
             EventKind::PhaseStarted { phase, total, .. } => {
                 self.phase.set_prefix(phase_name(*phase));
                 self.phase.set_length(u64::from(*total));
@@ -176,6 +168,10 @@ pub fn summary_lines(summary: &RunSummary) -> Vec<String> {
     )];
     if let Some(error) = &summary.error {
         lines.push(format!("error: {error}"));
+    }
+    // An evaluation or selection has no iterations to tell of.
+    if summary.iterations == 0 {
+        return lines;
     }
     lines.push(format!(
         "reward {:.3} -> {:.3}   group std {:.3} -> {:.3}   replaced {}   groups without signal {}",

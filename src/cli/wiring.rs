@@ -149,9 +149,9 @@ impl OpenRun {
 
     /// Shows the run on stderr until its log closes.
     pub async fn show(&self) -> anyhow::Result<tokio::task::JoinHandle<()>> {
-        let Watch { mut lines, .. } = self.sink.watch().await?;
+        let Watch { state, mut lines } = self.sink.watch().await?;
         let mut headless = Headless::new();
-        headless.show_start(&self.run.name());
+        headless.show_start(&state);
         Ok(tokio::spawn(async move {
             loop {
                 match lines.recv().await {
