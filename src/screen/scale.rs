@@ -26,8 +26,9 @@ pub fn resize_bicubic(screenshot: &Screenshot, size: ScreenSize) -> Result<Vec<u
     resize(&columns, narrowed, size, FilterType::CatmullRom)
 }
 
-/// The picture at exactly `width_px` x `height_px` (at least one pixel each), averaged. The
-/// caller keeps the aspect ratio.
+/// The picture at exactly `width_px` x `height_px` (at least one pixel each), averaged: Hamming
+/// is as sharp as bicubic when scaling down and as cheap as bilinear. The caller keeps the
+/// aspect ratio.
 pub fn thumbnail(
     screenshot: &Screenshot,
     width_px: u32,
@@ -44,7 +45,7 @@ pub fn thumbnail(
         screenshot.rgb(),
         screenshot.size(),
         size,
-        FilterType::Bilinear,
+        FilterType::Hamming,
     )?;
     Ok(Screenshot::new(size, rgb))
 }

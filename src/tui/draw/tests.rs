@@ -102,7 +102,7 @@ fn plots_go_from_corner_to_corner() {
     let drawn = lines(&buffer);
     assert!(drawn[0].starts_with("  1.0"), "{drawn:#?}");
     assert!(drawn[3].starts_with("  .00"), "{drawn:#?}");
-    assert_eq!(drawn[4].trim(), "1 ─────── 3");
+    assert_eq!(drawn[4].trim(), "1 ────── 3");
     let is_dotted = |x: u16, y: u16| buffer[(x, y)].symbol() > "\u{2800}";
     assert!(
         is_dotted(6, 3) && is_dotted(15, 0) && !is_dotted(6, 0),

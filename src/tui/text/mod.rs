@@ -124,7 +124,7 @@ fn wrap_paragraph(paragraph: &str, cells: usize, lines: &mut Vec<String>) {
 }
 
 /// Adds `piece` glyph by glyph, breaking where the line is full; a closing mark takes the last
-/// glyph of the full line with it.
+/// glyph of the full line with it, and the closing marks between them.
 fn push_glyphs(
     piece: &str,
     cells: usize,
@@ -138,7 +138,7 @@ fn push_glyphs(
             continue;
         }
         if *used + glyph_cells > cells {
-            let carried = carried_glyph(glyph, line);
+            let carried = carried_glyphs(glyph, line);
             flush(line, used, lines);
             line.push_str(&carried);
             *used = width(&carried);
@@ -151,13 +151,17 @@ fn push_glyphs(
     }
 }
 
-/// Removes and returns the last glyph of `line` if `next` is a closing mark, unless that would
-/// empty the line.
-fn carried_glyph(next: &str, line: &mut String) -> String {
+/// If `next` is a closing mark, removes and returns the end of `line` from its last glyph that
+/// may begin a line, unless that would empty the line.
+fn carried_glyphs(next: &str, line: &mut String) -> String {
     if !begins_with_closing_mark(next) {
         return String::new();
     }
-    match line.grapheme_indices(true).next_back() {
+    let last = line
+        .grapheme_indices(true)
+        .rev()
+        .find(|(_, glyph)| !begins_with_closing_mark(glyph));
+    match last {
         Some((start, _)) if start > 0 => line.split_off(start),
         _ => String::new(),
     }
