@@ -29,6 +29,12 @@ pub struct Args {
     /// Successes a task needs
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_successes: u32,
+    /// Successes a task may have; more teach nothing
+    #[arg(long, value_name = "N")]
+    max_successes: Option<u32>,
+    /// Keep at most so many tasks, drawn by run.seed
+    #[arg(long, value_name = "N")]
+    max_tasks: Option<usize>,
     /// The list of task ids to write, JSON
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -78,6 +84,8 @@ pub async fn run_with(
         tasks,
         rollouts: args.rollouts,
         min_successes: args.min_successes,
+        max_successes: args.max_successes.unwrap_or(args.rollouts),
+        max_tasks: args.max_tasks.unwrap_or(usize::MAX),
         temperature: profile.sampling.temperature as f32,
         seed: profile.run.seed,
     };

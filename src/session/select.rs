@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ReplayConfig;
@@ -19,6 +22,7 @@ use crate::store::{RunDir, StoreError};
 use crate::types::{EpisodeId, Iteration, Task, TaskId, derive_seed};
 
 const SEED_SELECT: u64 = 0x7365_6c65;
+const SEED_DRAW: u64 = 0x6472_6177;
 /// The file of a selection's run that lists its successes.
 const SUCCESSES: &str = "successes.json";
 
@@ -31,6 +35,10 @@ pub struct SelectSpec {
     pub rollouts: u32,
     /// Successes a task needs to be kept.
     pub min_successes: u32,
+    /// Successes it may have at most.
+    pub max_successes: u32,
+    /// Tasks kept at most, drawn by `seed`.
+    pub max_tasks: usize,
     /// Sampling temperature.
     pub temperature: f32,
     /// Decides sampling and the desktops' chances.
@@ -103,7 +111,7 @@ pub async fn select(
     write_successes(run, &successes)?;
     let record = |task: &Arc<Task>| {
         let (successes, scored) = counts.get(&task.id).copied().unwrap_or_default();
-        let kept = successes >= spec.min_successes;
+        let kept = (spec.min_successes..=spec.max_successes).contains(&successes);
         TaskRecord {
             task: task.id.clone(),
             successes,
@@ -111,9 +119,19 @@ pub async fn select(
             kept,
         }
     };
-    Ok(Some(Selection {
-        tasks: spec.tasks.iter().map(record).collect(),
-    }))
+    let mut tasks: Vec<TaskRecord> = spec.tasks.iter().map(record).collect();
+    draw(&mut tasks, spec);
+    Ok(Some(Selection { tasks }))
+}
+
+/// Keeps at most `spec.max_tasks` of the tasks kept so far.
+fn draw(tasks: &mut [TaskRecord], spec: &SelectSpec) {
+    let mut kept: Vec<usize> = (0..tasks.len()).filter(|i| tasks[*i].kept).collect();
+    let mut rng = Pcg64Mcg::seed_from_u64(derive_seed(spec.seed, &[SEED_DRAW]));
+    kept.shuffle(&mut rng);
+    for dropped in kept.into_iter().skip(spec.max_tasks) {
+        tasks[dropped].kept = false;
+    }
 }
 
 fn jobs(spec: &SelectSpec) -> Vec<Job> {
