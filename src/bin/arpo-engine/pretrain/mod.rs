@@ -37,6 +37,8 @@ use objective::{HEAD_NAMES, Heads, Tally};
 use samples::{Maker, Sample};
 use vocabulary::Vocabulary;
 
+/// Steps in which only the vision tower learns, before the text model joins.
+const VISION_STEPS: u64 = 400;
 /// Steps between two lines of the log.
 const LOG_EVERY: u64 = 50;
 /// Steps between two measurements on unseen instances.
@@ -54,6 +56,7 @@ mod seed {
     pub(super) const GROUNDING: u64 = 3;
     pub(super) const TRAJECTORY: u64 = 4;
     pub(super) const MEASURE: u64 = 5;
+    pub(super) const LOOKING: u64 = 6;
 }
 
 /// Why cloning stopped.
@@ -190,7 +193,6 @@ impl<'a> Run<'a> {
         let prompts = PromptBuilder::open(out)?;
         let model = Arc::new(agent::model_config(&config.model, vocabulary.len())?);
         let weights = Weights::random(model, derive_seed(config.seed, &[seed::WEIGHTS]));
-        agent::tie_keys(&weights);
         let heads = agent::heads(&weights);
         let path = out.join("log.csv");
         let log = fs::OpenOptions::new()
@@ -217,6 +219,9 @@ impl<'a> Run<'a> {
 
     /// One optimizer step on fresh samples.
     fn update(&mut self) -> Result<Tally, PretrainError> {
+        if self.step == VISION_STEPS {
+            agent::tie_keys(&self.weights);
+        }
         let plans = lanes::split_by_cost(self.plan(), self.num_lanes, |plan| plan.screenshots());
         let inputs = plans
             .into_iter()
@@ -248,6 +253,13 @@ impl<'a> Run<'a> {
             config.steps,
             config.decay_share,
         );
+        // The text model warms up on its own when it joins.
+        let joined = (self.step + 1).saturating_sub(VISION_STEPS);
+        let lr = if self.step < VISION_STEPS {
+            lr
+        } else {
+            lr * (joined as f64 / config.warmup_steps.max(1) as f64).min(1.0)
+        };
         let params = self.params();
         self.optimizer.step(&params, &mut grads, lr, self.num_lanes);
         self.step += 1;
@@ -257,6 +269,11 @@ impl<'a> Run<'a> {
     /// What the next step is made of.
     fn plan(&self) -> Vec<Plan> {
         let per_step = self.config.screenshots_per_step as f64;
+        if self.step < VISION_STEPS {
+            let of = |i: u64| derive_seed(self.config.seed, &[seed::LOOKING, self.step, i]);
+            let looking = (0..per_step as u64).map(|i| Plan::Looking { seed: of(i) });
+            return looking.collect();
+        }
         let share = self.config.grounding_share;
         let grounding = (per_step * share).round() as u64;
         let trajectories = (per_step * (1.0 - share) / SCREENSHOTS_PER_TRAJECTORY).round() as u64;
@@ -358,6 +375,7 @@ impl<'a> Run<'a> {
 
 /// One sample to be made.
 enum Plan {
+    Looking { seed: u64 },
     Grounding { seed: u64 },
     Trajectory { seed: u64, number: u64 },
 }
@@ -366,13 +384,14 @@ impl Plan {
     /// Expected screenshots in tenths, for an even split.
     fn screenshots(&self) -> usize {
         match self {
-            Plan::Grounding { .. } => 10,
+            Plan::Looking { .. } | Plan::Grounding { .. } => 10,
             Plan::Trajectory { .. } => (SCREENSHOTS_PER_TRAJECTORY * 10.0) as usize,
         }
     }
 
     fn make(&self, maker: &Maker<'_>) -> Result<Sample, PretrainError> {
         match self {
+            Plan::Looking { seed } => maker.looking(*seed),
             Plan::Grounding { seed } => maker.grounding(*seed),
             Plan::Trajectory { seed, number } => maker.trajectory(*seed, *number),
         }
@@ -411,7 +430,7 @@ fn objective_heads(matrices: Vec<Tensor>) -> Heads {
 }
 
 /// Names and values of a log line.
-fn objective_line(tally: &Tally) -> [(&'static str, f64); 14] {
+fn objective_line(tally: &Tally) -> [(&'static str, f64); 15] {
     [
         ("loss", tally.loss / tally.tokens.max(1.0)),
         ("cell_loss", tally.cell_loss / tally.cells.max(1.0)),
@@ -424,6 +443,7 @@ fn objective_line(tally: &Tally) -> [(&'static str, f64); 14] {
         ("fact", tally.fact.share()),
         ("label", tally.label.share()),
         ("place", tally.place.share()),
+        ("pointer", tally.pointer.share()),
         ("reply", tally.replies.share()),
         ("trajectory", tally.trajectories.share()),
         (

@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor, no_grad};
 
 use crate::model::Weights;
-use crate::model::qwen2_5_vl::lm_head;
+use crate::model::qwen2_5_vl::rope::text_rotary;
+use crate::model::qwen2_5_vl::text::{Attention, decoder_layer};
 use crate::model::qwen2_5_vl::vision::encode;
+use crate::model::qwen2_5_vl::{lm_head, rms_norm};
 use crate::pretrain::PretrainError;
 use crate::pretrain::samples::{Sample, Says};
 use crate::pretrain::vocabulary::{IM_END, Vocabulary};
@@ -30,12 +32,18 @@ const HIT_PX: i64 = 8;
 const PHRASE_WORDS: i64 = 3;
 
 /// Names of the matrices that exist only while cloning, in the order of `Heads`.
-pub const HEAD_NAMES: [&str; 2] = ["cloning.column", "cloning.row"];
+pub const HEAD_NAMES: [&str; 4] = [
+    "cloning.column",
+    "cloning.row",
+    "cloning.word_column",
+    "cloning.word_row",
+];
 
-/// `[hidden, hidden]` each: from a merged patch's feature to the embedding of its place.
+/// `[hidden, hidden]` each: from a merged patch's feature, and from a word's state in the
+/// middle of the text model, to the embedding of its place.
 pub struct Heads {
-    /// Column, row.
-    pub matrices: [Tensor; 2],
+    /// Column and row of a patch, column and row of a word.
+    pub matrices: [Tensor; 4],
 }
 
 /// Right and asked, of one kind of token.
@@ -96,6 +104,8 @@ pub struct Tally {
     pub label: Count,
     /// Columns and rows told from a merged patch.
     pub place: Count,
+    /// Columns and rows told from a word's state.
+    pub pointer: Count,
     /// Replies right in every token.
     pub replies: Count,
     /// Trajectories right in every token.
@@ -121,6 +131,7 @@ impl AddAssign for Tally {
         self.fact += other.fact;
         self.label += other.label;
         self.place += other.place;
+        self.pointer += other.pointer;
         self.replies += other.replies;
         self.trajectories += other.trajectories;
         self.follow += other.follow;
@@ -143,13 +154,16 @@ pub fn loss(
     let mut total = cell_loss(weights, heads, samples, &features, &offsets, &mut tally);
     let lengths: Vec<usize> = samples.iter().map(|sample| sample.ids.len()).collect();
     for batch in group_by_length(&lengths) {
+        if samples[batch[0]].ids.is_empty() {
+            continue;
+        }
         let rows: Vec<&Sample> = batch.iter().map(|&i| &samples[i]).collect();
         let parts: Vec<Tensor> = batch
             .iter()
             .map(|&i| features.narrow(0, offsets[i], offsets[i + 1] - offsets[i]))
             .collect();
         let features = Tensor::cat(&parts, 0);
-        total += text_loss(weights, &rows, &features, vocabulary, &mut tally)?;
+        total += text_loss(weights, heads, &rows, &features, vocabulary, &mut tally)?;
     }
     Ok((total, tally))
 }
@@ -205,7 +219,7 @@ fn cell_loss(
         return Tensor::zeros([], (Kind::Float, features.device()));
     }
     let shown = features.index_select(0, &Tensor::from_slice(&rows)); // [labels, hidden]
-    let [column, row] = &heads.matrices;
+    let [column, row, ..] = &heads.matrices;
     let logprobs = |shown: &Tensor| lm_head(weights, shown).log_softmax(-1, Kind::Float);
     let word_ids = Tensor::from_slice(&word_ids).unsqueeze(-1);
     let said = logprobs(&shown).index_select(0, &Tensor::from_slice(&word_rows));
@@ -237,6 +251,7 @@ fn count(right: &Tensor, count: &mut Count) {
 /// Next-token loss of rows, `features` being their screenshots' in order.
 fn text_loss(
     weights: &Weights,
+    heads: &Heads,
     rows: &[&Sample],
     features: &Tensor,
     vocabulary: &Vocabulary,
@@ -265,8 +280,20 @@ fn text_loss(
         // Every step of the trajectory was a mistake.
         return Ok(Tensor::zeros([], (Kind::Float, weights.device())));
     }
+    let (embeds, positions) = batch.inputs(weights, features);
+    let config = &weights.config.text;
+    let rotary = text_rotary(config, &positions, embeds.kind());
+    let (mut hidden, mut middle) = (embeds.shallow_clone(), embeds);
+    for (i, layer) in weights.text.layers.iter().enumerate() {
+        hidden = decoder_layer(layer, config, &hidden, &rotary, Attention::Causal);
+        if i + 1 == weights.text.layers.len() / 2 {
+            middle = hidden.shallow_clone();
+        }
+    }
+    let hidden = rms_norm(&hidden, &weights.text.norm, config.rms_norm_eps);
+    let pointers = pointer_loss(weights, heads, rows, &middle, tally);
     let (mut told, mut best) = (Vec::new(), Vec::new());
-    for (logits, wanted) in batch.logits(weights, features, 1.0) {
+    for (logits, wanted) in batch.logits_of(weights, hidden, 1.0) {
         best.push(no_grad(|| logits.argmax(-1, false)));
         let logprobs = logits.log_softmax(-1, Kind::Float);
         told.push(logprobs.gather(-1, &wanted, false));
@@ -276,7 +303,46 @@ fn text_loss(
     tally.tokens += batch.num_wanted() as f64;
     tally.loss += loss.double_value(&[]);
     judge(rows, &best, &told, vocabulary, tally);
-    Ok(loss)
+    Ok(loss + pointers)
+}
+
+/// Places of words, read from their states `middle` `[batch, seq, hidden]` in the middle of the
+/// text model: what makes an attention head find a word's picture within a few hundred steps.
+fn pointer_loss(
+    weights: &Weights,
+    heads: &Heads,
+    rows: &[&Sample],
+    middle: &Tensor,
+    tally: &mut Tally,
+) -> Tensor {
+    let seq = middle.size()[1] as usize;
+    let (mut places, mut columns, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for (r, row) in rows.iter().enumerate() {
+        for pointer in &row.pointers {
+            places.push((r * seq + pointer.at) as i64);
+            columns.push(i64::from(pointer.point[0]));
+            lines.push(i64::from(pointer.point[1]));
+        }
+    }
+    let mut loss = Tensor::zeros([], (Kind::Float, middle.device()));
+    if places.is_empty() {
+        return loss;
+    }
+    let states = middle
+        .flatten(0, 1)
+        .index_select(0, &Tensor::from_slice(&places));
+    let [_, _, column, row] = &heads.matrices;
+    for (head, ids) in [(column, &columns), (row, &lines)] {
+        let ids = Tensor::from_slice(ids).unsqueeze(-1);
+        let logits = lm_head(weights, &states.linear(head, None::<&Tensor>));
+        let said = logits.log_softmax(-1, Kind::Float);
+        loss -= said.gather(-1, &ids, false).sum(Kind::Float);
+        let best = said.detach().argmax(-1, true);
+        count(&best.eq_tensor(&ids), &mut tally.pointer);
+    }
+    tally.cells += 2.0 * places.len() as f64;
+    tally.cell_loss += loss.double_value(&[]);
+    loss * CELL_WEIGHT
 }
 
 /// Counts what was right: the likeliest token against the wanted one, in the order of `rows`.

@@ -61,6 +61,15 @@ pub struct CellLabel {
     pub point: [u32; 2],
 }
 
+/// A word whose place is to be known by its state in the middle of the text model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pointer {
+    /// Index of the word's last token.
+    pub at: usize,
+    /// Tokens of its column and row in pixels.
+    pub point: [u32; 2],
+}
+
 /// One row of a batch.
 #[derive(Clone, Debug)]
 pub struct Sample {
@@ -72,6 +81,8 @@ pub struct Sample {
     pub images: Vec<PixelValues>,
     /// What can be told from single merged patches.
     pub cells: Vec<CellLabel>,
+    /// Words whose places are to be known.
+    pub pointers: Vec<Pointer>,
     /// Turns as ranges of tokens, `[start, end)`, for accuracies of whole replies.
     pub replies: Vec<(usize, usize)>,
 }
@@ -85,21 +96,21 @@ pub struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// A screenshot somewhere in an episode, with nothing but what its merged patches show.
+    pub fn looking(&self, seed: u64) -> Result<Sample, PretrainError> {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let desktop = random_desktop(&mut rng)?;
+        let space = coordinate_space(self.prompts.processor(), desktop.screen_size())?;
+        let mut writer = Writer::new(self, space);
+        writer.screenshot(&desktop)?;
+        Ok(writer.sample)
+    }
+
     /// A screenshot somewhere in an episode, with targets to point at, targets to read and
     /// facts.
     pub fn grounding(&self, seed: u64) -> Result<Sample, PretrainError> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
-        let family = random_family(&mut rng);
-        let task = suite::task(family.name, rng.random_range(0..POOL_FIRST))?;
-        let mut desktop = Desktop::from_task(&task)?;
-        for _ in 0..rng.random_range(0..=4) {
-            let action = if rng.random_bool(0.5) {
-                expert::next(&desktop, &task).action
-            } else {
-                expert::plausible_mistake(&desktop, &mut rng)
-            };
-            desktop.apply(&action);
-        }
+        let desktop = random_desktop(&mut rng)?;
         let size = desktop.screen_size();
         let mut writer = Writer::new(self, coordinate_space(self.prompts.processor(), size)?);
         let (words, image) = (Content::Text(GROUND.to_owned()), Content::Image(size));
@@ -172,6 +183,22 @@ fn random_family(rng: &mut Pcg64Mcg) -> &'static Family {
     trained.choose(rng).expect("the suite has trained families")
 }
 
+/// A desktop up to four steps, right or wrong, into an episode.
+fn random_desktop(rng: &mut Pcg64Mcg) -> Result<Desktop, PretrainError> {
+    let family = random_family(rng);
+    let task = suite::task(family.name, rng.random_range(0..POOL_FIRST))?;
+    let mut desktop = Desktop::from_task(&task)?;
+    for _ in 0..rng.random_range(0..=4) {
+        let action = if rng.random_bool(0.5) {
+            expert::next(&desktop, &task).action
+        } else {
+            expert::plausible_mistake(&desktop, rng)
+        };
+        desktop.apply(&action);
+    }
+    Ok(desktop)
+}
+
 /// A wrong step in the words a policy would have for it: half of the time it means the wrong
 /// thing, else it misses what it means.
 fn mistaken(desktop: &Desktop, right: &expert::Expert, rng: &mut Pcg64Mcg) -> (String, Action) {
@@ -205,6 +232,7 @@ impl<'a> Writer<'a> {
                 says: Vec::new(),
                 images: Vec::new(),
                 cells: Vec::new(),
+                pointers: Vec::new(),
                 replies: Vec::new(),
             },
             merged_before: 0,
@@ -265,6 +293,17 @@ impl<'a> Writer<'a> {
         self.space.to_model(at)
     }
 
+    /// Notes that the place of the word at `at` is known.
+    fn pointer(&mut self, at: usize, (x, y): (u32, u32)) {
+        let vocabulary = self.maker.vocabulary;
+        if let (Some(column), Some(row)) =
+            (vocabulary.coordinate_id(x), vocabulary.coordinate_id(y))
+        {
+            let point = [column, row];
+            self.sample.pointers.push(Pointer { at, point });
+        }
+    }
+
     /// Appends a reply and its end token.
     fn reply(&mut self, thought: &str, action: &Action, right: bool) -> Result<(), PretrainError> {
         let text = print_reply(thought, std::slice::from_ref(action), &self.space);
@@ -272,6 +311,13 @@ impl<'a> Writer<'a> {
         let (talk, call) = text.split_at(text.rfind("Action: ").unwrap_or(0));
         let said = if right { Says::Reply } else { Says::Nothing };
         self.append(talk, |_| said)?;
+        if let Action::Click { at } | Action::LeftDouble { at } | Action::Drag { from: at, .. } =
+            action
+            && right
+        {
+            // The token before the line break.
+            self.pointer(self.sample.ids.len() - 2, self.point(*at));
+        }
         let vocabulary = self.maker.vocabulary;
         let typed = matches!(action, Action::Type { .. });
         self.append(call, |id| match vocabulary.coordinate(id) {
@@ -293,10 +339,9 @@ impl<'a> Writer<'a> {
         targets.shuffle(rng);
         for target in targets.iter().take(MAX_TARGETS) {
             let (x, y) = self.point(target.center);
-            self.append(
-                &format!("Thought: {}\nAction: click(start_box='(", target.phrase),
-                nothing,
-            )?;
+            self.append(&format!("Thought: {}", target.phrase), nothing)?;
+            self.pointer(self.sample.ids.len() - 1, (x, y));
+            self.append("\nAction: click(start_box='(", nothing)?;
             self.append(&x.to_string(), |_| Says::Point)?;
             self.append(",", nothing)?;
             self.append(&y.to_string(), |_| Says::Point)?;

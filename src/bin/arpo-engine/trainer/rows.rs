@@ -9,7 +9,7 @@ use tch::{Kind, Tensor};
 use crate::model::qwen2_5_vl::config::ModelConfig;
 use crate::model::qwen2_5_vl::rope::rope_index;
 use crate::model::qwen2_5_vl::text::{Attention, forward};
-use crate::model::qwen2_5_vl::{embed, lm_head};
+use crate::model::qwen2_5_vl::{embed, lm_head, suppress_placeholder};
 use crate::model::{ModelError, Weights};
 
 /// Rows of a batch may be shorter than its longest by this share.
@@ -84,6 +84,11 @@ pub fn collate(config: &ModelConfig, rows: &[Row<'_>]) -> Result<Batch, ModelErr
 }
 
 impl Batch {
+    /// Length of a row, padding included.
+    pub fn seq(&self) -> i64 {
+        self.ids.size()[1]
+    }
+
     /// How many tokens are wanted.
     pub fn num_wanted(&self) -> usize {
         self.wanted.numel()
@@ -100,10 +105,29 @@ impl Batch {
         features: &Tensor,
         temperature: f64,
     ) -> impl Iterator<Item = (Tensor, Tensor)> {
-        let device = weights.device();
-        let embeds = embed(weights, &self.ids.to_device(device), features);
-        let positions = self.positions.to_device(device);
+        let (embeds, positions) = self.inputs(weights, features);
         let hidden = forward(weights, &embeds, &positions, Attention::Causal);
+        self.logits_of(weights, hidden, temperature)
+    }
+
+    /// What the text model takes: embeddings `[batch, seq, hidden]` with `features`
+    /// `[merged_total, hidden]` in place, and positions `[3, batch, seq]`.
+    pub fn inputs(&self, weights: &Weights, features: &Tensor) -> (Tensor, Tensor) {
+        let device = weights.device();
+        (
+            embed(weights, &self.ids.to_device(device), features),
+            self.positions.to_device(device),
+        )
+    }
+
+    /// `logits` from the text model's states `hidden` `[batch, seq, hidden]`.
+    pub fn logits_of(
+        &self,
+        weights: &Weights,
+        hidden: Tensor,
+        temperature: f64,
+    ) -> impl Iterator<Item = (Tensor, Tensor)> {
+        let device = weights.device();
         let hidden = hidden
             .flatten(0, 1)
             .index_select(0, &self.places.to_device(device)); // [wanted, hidden]
@@ -112,6 +136,8 @@ impl Batch {
         (0..total).step_by(LOGIT_CHUNK as usize).map(move |start| {
             let len = LOGIT_CHUNK.min(total - start);
             let logits = lm_head(weights, &hidden.narrow(0, start, len)).to_kind(Kind::Float);
+            // As in sampling: no reply contains a screenshot.
+            let logits = suppress_placeholder(&weights.config, &logits);
             let logits = if temperature == 1.0 {
                 logits
             } else {
@@ -134,7 +160,9 @@ impl Batch {
             let all = logits.log_softmax(-1, Kind::Float);
             logprobs.push(all.gather(-1, &wanted, false).squeeze_dim(-1));
             let all = all.detach();
-            entropies.push(-(all.exp() * all).sum_dim_intlist(-1, false, Kind::Float));
+            // The placeholder's is -inf, which times its probability 0 would be NaN.
+            let finite = all.clamp_min(f64::from(f32::MIN));
+            entropies.push(-(all.exp() * finite).sum_dim_intlist(-1, false, Kind::Float));
         }
         if logprobs.is_empty() {
             let nothing = Tensor::zeros([0], (Kind::Float, weights.device()));
