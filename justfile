@@ -15,7 +15,7 @@ demo *args: setup
 # Set up what is missing and run every test that can run here
 [group('work')]
 test: setup setup-ref
-    cargo test --release
+    cargo test --release --no-fail-fast
 
 # Install libtorch into .venv
 [group('set-up')]

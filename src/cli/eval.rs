@@ -14,7 +14,7 @@ use crate::cli::args::ProfileArgs;
 use crate::cli::engine::exec_engine;
 use crate::cli::wiring::{self, OpenRun};
 use crate::config::{PolicyKind, Profile, Protocol, Resolved, assets};
-use crate::event::{EvalReport, EventKind, ProtocolScore, RunSummary};
+use crate::event::{EvalReport, EventKind, F, ProtocolScore, RunSummary};
 use crate::policy::Policy;
 use crate::policy::scripted::{Script, Scripted};
 use crate::rollout::Outcome;
@@ -118,7 +118,7 @@ pub async fn evaluate(
     let overlay = wiring::overlay_name(&args.profile.profiles);
     let tasks = wiring::tasks_of(&profile.eval.tasks)?;
     let path = run_path(args.run.as_deref(), profile, &overlay);
-    let mut open = OpenRun::create(&path, resolved, &overlay, tasks.len()).await?;
+    let mut open = OpenRun::create(&path, resolved, &overlay, tasks.len(), 0).await?;
     open.heed_signals(false)?;
     let shown = open.show().await?;
     let spec = EvaluationSpec {
@@ -146,6 +146,13 @@ pub async fn evaluate(
     };
     let summary = RunSummary {
         status: status.to_owned(),
+        episodes: measured
+            .as_ref()
+            .map_or(0, |(report, _)| report.plain.all.n),
+        env_errors: measured.as_ref().map_or(0, |(report, _)| report.errors),
+        wall_s: F(measured
+            .as_ref()
+            .map_or(0.0, |(report, _)| report.wall_ms as f64 / 1000.0)),
         ..RunSummary::default()
     };
     open.sink.emit(EventKind::RunFinished(summary));

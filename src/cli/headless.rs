@@ -51,10 +51,12 @@ impl Headless {
         let Some(header) = &state.header else { return };
         self.total = header.iterations;
         self.iterations.set_length(header.iterations);
-        self.line(&format!(
-            "run {}: {} iterations, {} tasks, seed {}",
-            header.run, header.iterations, header.num_tasks, header.seed
-        ));
+        let mut line = format!("run {}: ", header.run);
+        if header.iterations > 0 {
+            line += &format!("{} iterations, ", header.iterations);
+        }
+        line += &format!("{} tasks, seed {}", header.num_tasks, header.seed);
+        self.line(&line);
         if state.incarnation > 0 {
             let done = state.history.len() as u64;
             self.iterations.set_position(done);
@@ -162,10 +164,15 @@ fn evaluation_line(report: &EvalReport) -> String {
 
 /// The closing summary.
 pub fn summary_lines(summary: &RunSummary) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{} after {} iterations, {} episodes ({} errors), {:.1} s",
-        summary.status, summary.iterations, summary.episodes, summary.env_errors, summary.wall_s.0
-    )];
+    let mut line = format!("{} after ", summary.status);
+    if summary.iterations > 0 {
+        line += &format!("{} iterations, ", summary.iterations);
+    }
+    line += &format!(
+        "{} episodes ({} errors), {:.1} s",
+        summary.episodes, summary.env_errors, summary.wall_s.0
+    );
+    let mut lines = vec![line];
     if let Some(error) = &summary.error {
         lines.push(format!("error: {error}"));
     }

@@ -11,9 +11,9 @@ use crate::cli::engine::exec_engine;
 use crate::cli::eval::open_scripted;
 use crate::cli::wiring::{self, OpenRun};
 use crate::config::{PolicyKind, Resolved};
-use crate::event::{EventKind, RunSummary};
+use crate::event::{EventKind, F, RunSummary};
 use crate::policy::Policy;
-use crate::session::{SelectSpec, select};
+use crate::session::{SelectSpec, Selection, select};
 
 /// Roll every task of the pool out and write the list of those solved often enough
 #[derive(Clone, Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub struct Args {
     /// Successes a task may have; more teach nothing
     #[arg(long, value_name = "N")]
     max_successes: Option<u32>,
-    /// Keep at most so many tasks, drawn by run.seed
+    /// Keep at most so many tasks, spread evenly over how often they were solved
     #[arg(long, value_name = "N")]
     max_tasks: Option<usize>,
     /// The list of task ids to write, JSON
@@ -77,7 +77,7 @@ pub async fn run_with(
     let tasks = wiring::tasks_of(name)?;
     let overlay = format!("select-{}", wiring::overlay_name(&args.profile.profiles));
     let path = wiring::new_run_path(args.run.as_deref(), profile, &overlay);
-    let mut open = OpenRun::create(&path, resolved, &overlay, tasks.len()).await?;
+    let mut open = OpenRun::create(&path, resolved, &overlay, tasks.len(), 0).await?;
     open.heed_signals(false)?;
     let shown = open.show().await?;
     let spec = SelectSpec {
@@ -91,6 +91,7 @@ pub async fn run_with(
     };
     let prompt = wiring::open_prompt(profile)?;
     let mut collector = open.collector(profile, policy, prompt);
+    let began = std::time::Instant::now();
     let selection = select(&mut collector, &spec, &open.run).await?;
     collector.close().await;
     drop(collector);
@@ -99,8 +100,12 @@ pub async fn run_with(
     } else {
         "stopped"
     };
+    let scored = |s: &Selection| s.tasks.iter().map(|task| u64::from(task.scored)).sum();
     let summary = RunSummary {
         status: status.to_owned(),
+        episodes: selection.as_ref().map_or(0, scored),
+        env_errors: selection.as_ref().map_or(0, |s| u64::from(s.errors)),
+        wall_s: F(began.elapsed().as_secs_f64()),
         ..RunSummary::default()
     };
     open.sink.emit(EventKind::RunFinished(summary));

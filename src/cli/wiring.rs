@@ -55,16 +55,25 @@ pub fn overlay_name(profiles: &[String]) -> String {
 }
 
 impl OpenRun {
-    /// Makes the directory at `path` and everything around it.
+    /// Makes the directory at `path` and everything around it, for so many `iterations` of
+    /// training.
     pub async fn create(
         path: &Path,
         resolved: &Resolved,
         overlay: &str,
         num_tasks: usize,
+        iterations: u64,
     ) -> anyhow::Result<Self> {
         let run = Arc::new(RunDir::create(path, &resolved.to_toml())?);
         let log = start_log(&run, &resolved.profile)?;
-        let started = run_started(&run.name(), &resolved.profile, overlay, num_tasks);
+        let mut started = run_started(&run.name(), &resolved.profile, overlay, num_tasks);
+        if let EventKind::RunStarted {
+            iterations: planned,
+            ..
+        } = &mut started
+        {
+            *planned = iterations;
+        }
         let sink = EventSink::start(&run, started)?;
         Self::serve(run, sink, 0, None, 0, log).await
     }

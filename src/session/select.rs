@@ -7,9 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use rand::SeedableRng as _;
-use rand::seq::SliceRandom as _;
-use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ReplayConfig;
@@ -22,7 +19,6 @@ use crate::store::{RunDir, StoreError};
 use crate::types::{EpisodeId, Iteration, Task, TaskId, derive_seed};
 
 const SEED_SELECT: u64 = 0x7365_6c65;
-const SEED_DRAW: u64 = 0x6472_6177;
 /// The file of a selection's run that lists its successes.
 const SUCCESSES: &str = "successes.json";
 
@@ -37,7 +33,7 @@ pub struct SelectSpec {
     pub min_successes: u32,
     /// Successes it may have at most.
     pub max_successes: u32,
-    /// Tasks kept at most, drawn by `seed`.
+    /// Tasks kept at most.
     pub max_tasks: usize,
     /// Sampling temperature.
     pub temperature: f32,
@@ -63,6 +59,8 @@ pub struct TaskRecord {
 pub struct Selection {
     /// Every task tried.
     pub tasks: Vec<TaskRecord>,
+    /// Episodes that an error ended, those tried again included.
+    pub errors: u32,
 }
 
 impl Selection {
@@ -120,16 +118,26 @@ pub async fn select(
         }
     };
     let mut tasks: Vec<TaskRecord> = spec.tasks.iter().map(record).collect();
-    draw(&mut tasks, spec);
-    Ok(Some(Selection { tasks }))
+    thin(&mut tasks, spec.max_tasks);
+    Ok(Some(Selection {
+        tasks,
+        errors: collection.errors,
+    }))
 }
 
-/// Keeps at most `spec.max_tasks` of the tasks kept so far.
-fn draw(tasks: &mut [TaskRecord], spec: &SelectSpec) {
+/// Keeps at most `most` of the tasks kept so far, spread evenly over how often they were solved.
+pub(super) fn thin(tasks: &mut [TaskRecord], most: usize) {
     let mut kept: Vec<usize> = (0..tasks.len()).filter(|i| tasks[*i].kept).collect();
-    let mut rng = Pcg64Mcg::seed_from_u64(derive_seed(spec.seed, &[SEED_DRAW]));
-    kept.shuffle(&mut rng);
-    for dropped in kept.into_iter().skip(spec.max_tasks) {
+    if kept.len() <= most {
+        return;
+    }
+    kept.sort_by_key(|i| tasks[*i].successes);
+    for place in 0..most {
+        // The middle of each of `most` equal parts.
+        let chosen = (2 * place + 1) * kept.len() / (2 * most);
+        kept[chosen] = usize::MAX;
+    }
+    for dropped in kept.into_iter().filter(|i| *i != usize::MAX) {
         tasks[dropped].kept = false;
     }
 }

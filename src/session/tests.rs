@@ -39,3 +39,26 @@ fn every_epoch_visits_every_task_once() {
     }
     assert!(TaskPool::new(Vec::new(), 0, true).is_err());
 }
+
+#[test]
+fn thinned_tasks_are_spread_over_how_often_they_were_solved() {
+    let record = |(i, successes): (usize, &u32)| TaskRecord {
+        task: crate::types::TaskId(format!("t{i}")),
+        successes: *successes,
+        scored: 16,
+        kept: *successes > 0,
+    };
+    for (successes, most, expected) in [
+        (&[9, 1, 0, 5, 1, 3][..], 9, &[9, 1, 5, 1, 3][..]),
+        (&[9, 1, 0, 5, 1, 3], 5, &[9, 1, 5, 1, 3]),
+        (&[9, 1, 0, 5, 1, 3], 2, &[5, 1]),
+        (&[9, 1, 0, 5, 1, 3], 1, &[3]),
+        (&[9, 1, 0, 5, 1, 3], 0, &[]),
+    ] {
+        let mut tasks: Vec<_> = successes.iter().enumerate().map(record).collect();
+        select::thin(&mut tasks, most);
+        let kept = tasks.iter().filter(|task| task.kept);
+        let kept: Vec<u32> = kept.map(|task| task.successes).collect();
+        assert_eq!(kept, expected, "{most} of {successes:?}");
+    }
+}

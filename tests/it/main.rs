@@ -6,6 +6,8 @@ mod actions;
 mod attach;
 mod ctl;
 mod doctor;
+#[cfg(feature = "torch")]
+mod live;
 mod profiles;
 mod prompt;
 mod pty;

@@ -18,7 +18,7 @@ use crate::tui::recorded_events;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The executable on a pseudo-terminal, and what its screen shows.
-struct Session {
+pub(crate) struct Session {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
@@ -38,9 +38,15 @@ fn size(rows: u16, cols: u16) -> PtySize {
 
 impl Session {
     fn show(run: &Path, env: &[(&str, &str)]) -> Self {
+        Self::start(&["show", run.to_str().unwrap()], env)
+    }
+
+    /// Starts `arpo` with `arguments`.
+    pub(crate) fn start(arguments: &[&str], env: &[(&str, &str)]) -> Self {
         let pty = native_pty_system().openpty(size(24, 80)).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_arpo"));
-        command.args(["show".as_ref(), run.as_os_str()]);
+        command.args(arguments);
+        command.cwd(env!("CARGO_MANIFEST_DIR"));
         command.env("TERM", "xterm-256color");
         for name in ["NO_COLOR", "COLORTERM"] {
             command.env_remove(name);
@@ -72,14 +78,14 @@ impl Session {
         }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
     /// Reads until the screen contains `text`.
     #[track_caller]
-    fn wait_for(&mut self, text: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         while !self.screen.screen().contents().contains(text) {
             let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
                 panic!("no {text:?} on:\n{}", self.screen.screen().contents());
@@ -98,14 +104,14 @@ impl Session {
         self.screen.screen_mut().set_size(rows, cols);
     }
 
-    fn signal(&mut self, signal: Signal) {
+    pub(crate) fn signal(&mut self, signal: Signal) {
         let pid = self.child.process_id().unwrap();
         kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
     }
 
     /// Waits for its end and checks that the terminal is as it was.
     #[track_caller]
-    fn check_restored(mut self) -> u32 {
+    pub(crate) fn check_restored(mut self) -> u32 {
         let status = self.child.wait().unwrap();
         while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
             self.take(&bytes);

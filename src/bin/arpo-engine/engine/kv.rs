@@ -28,7 +28,6 @@ pub struct Slot {
 #[derive(Debug)]
 pub struct KvCache {
     chunks: Vec<Chunk>,
-    slots_per_chunk: usize,
     max_chunks: usize,
     slot_bytes: usize,
     /// `[layers, slots, 2 * kv_heads, max_len, head_dim]`.
@@ -65,7 +64,6 @@ impl KvCache {
         let [layers, heads, max_len, head_dim] = slot_shape;
         Self {
             chunks: Vec::new(),
-            slots_per_chunk,
             max_chunks: budget_slots / slots_per_chunk,
             slot_bytes,
             chunk_shape: [layers, slots_per_chunk as i64, heads, max_len, head_dim],

@@ -199,6 +199,7 @@ impl Weights {
     }
 
     /// The tensor of this name.
+    #[cfg(test)]
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.tensors
             .iter()

@@ -29,7 +29,8 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         Some(path) => OpenRun::resume(path, &resolved).await?,
         None => {
             let path = wiring::new_run_path(args.run.as_deref(), profile, &args.overlay());
-            OpenRun::create(&path, &resolved, &args.overlay(), pool.len()).await?
+            let planned = profile.run.iterations;
+            OpenRun::create(&path, &resolved, &args.overlay(), pool.len(), planned).await?
         }
     };
     open.heed_signals(args.detached)?;

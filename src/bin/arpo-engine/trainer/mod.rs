@@ -127,6 +127,7 @@ impl Trainer {
     }
 
     /// Updates behind the weights.
+    #[cfg(test)]
     pub fn version(&self) -> PolicyVersion {
         self.version
     }

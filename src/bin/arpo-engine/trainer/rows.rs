@@ -84,11 +84,6 @@ pub fn collate(config: &ModelConfig, rows: &[Row<'_>]) -> Result<Batch, ModelErr
 }
 
 impl Batch {
-    /// Length of a row, padding included.
-    pub fn seq(&self) -> i64 {
-        self.ids.size()[1]
-    }
-
     /// How many tokens are wanted.
     pub fn num_wanted(&self) -> usize {
         self.wanted.numel()
