@@ -15,7 +15,7 @@ use crate::event::{Command, Event, EventKind, SCHEMA_VERSION};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
 use crate::session::{Collector, CollectorParts, Control, Settings, load_tasks};
-use crate::store::{Checkpoint, RunDir, run_name};
+use crate::store::{Checkpoint, RunDir, StoreError, run_name};
 use crate::types::{Iteration, Task};
 
 /// A run, open for work.
@@ -78,14 +78,25 @@ impl OpenRun {
         Self::serve(run, sink, 0, None, 0, log).await
     }
 
-    /// Goes on with the run in `path` from its newest checkpoint.
+    /// Goes on with the run in `path` from its newest checkpoint, or from its start if it was
+    /// killed before there was one.
     pub async fn resume(path: &Path, resolved: &Resolved) -> anyhow::Result<Self> {
         let run = Arc::new(RunDir::open_to_write(path)?);
         let log = start_log(&run, &resolved.profile)?;
-        let checkpoint = run.newest_checkpoint()?;
-        run.discard_checkpoints_after(&checkpoint)?;
-        let discard_from = run.resume_seq(&checkpoint)?;
-        let from = Iteration(checkpoint.manifest.iterations_done);
+        let checkpoint = match run.newest_checkpoint() {
+            Ok(checkpoint) => Some(checkpoint),
+            Err(StoreError::NoCheckpoint { reasons, .. }) if reasons.is_empty() => None,
+            Err(error) => return Err(error.into()),
+        };
+        let (from, discard_from) = match &checkpoint {
+            Some(checkpoint) => {
+                run.discard_checkpoints_after(checkpoint)?;
+                let done = Iteration(checkpoint.manifest.iterations_done);
+                (done, run.resume_seq(checkpoint)?)
+            }
+            // All but the event that the run began with.
+            None => (Iteration(0), 1),
+        };
         let resumed = EventSink::resume(&run, from, discard_from)?;
         let newest = resumed
             .state
@@ -99,7 +110,7 @@ impl OpenRun {
             run,
             resumed.sink,
             incarnation,
-            Some(checkpoint),
+            checkpoint,
             first_command,
             log,
         )

@@ -157,7 +157,7 @@ fn keys_move_through_the_screens_and_q_restores_the_terminal() {
     let root = folder.path().join("demo-1129-1631");
     record_run(&root);
     let mut session = Session::show(&root, &[]);
-    session.wait_for("subscript-h2o");
+    session.wait_for("by attention");
     session.wait_for("recorded");
     session.press("3");
     session.wait_for("Group std");
@@ -184,7 +184,7 @@ fn signals_restore_the_terminal() {
     record_run(&root);
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         let mut session = Session::show(&root, &[]);
-        session.wait_for("subscript-h2o");
+        session.wait_for("by attention");
         session.signal(signal);
         session.check_restored();
     }
@@ -196,7 +196,7 @@ fn without_color_no_color_is_sent_and_the_selection_is_reversed() {
     let root = folder.path().join("run");
     record_run(&root);
     let mut session = Session::show(&root, &[("NO_COLOR", "1")]);
-    session.wait_for("subscript-h2o");
+    session.wait_for("by attention");
     let screen = session.screen.screen();
     let cells = (0..24).flat_map(|row| (0..80).filter_map(move |col| screen.cell(row, col)));
     let cells: Vec<_> = cells.collect();

@@ -38,6 +38,7 @@ fn updates() -> bool {
 #[track_caller]
 fn check_file(path: &Path, actual: &str) {
     if updates() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, actual).unwrap();
         return;
     }
@@ -372,7 +373,7 @@ fn rows_stay_in_place_for_a_while() {
 #[test]
 fn stepping_back_stays_with_the_episode_and_space_follows_again() {
     let mut app = app(ColorDepth::None);
-    press(&mut app, "l enter");
+    press(&mut app, "j l enter");
     assert_eq!(app.ui.screen, Screen::Rollout);
     assert_eq!(app.ui.rollout.step, None);
     press(&mut app, "H l");
