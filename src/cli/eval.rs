@@ -28,7 +28,8 @@ pub struct Args {
     /// Checkpoint folder instead of the profile's
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// Task set instead of the profile's: a name under assets/tasks or a list file
+    /// Task set instead of the profile's: a name under assets/tasks, a list file or a folder of
+    /// task files
     #[arg(long, value_name = "SET")]
     tasks: Option<String>,
     /// The headline score: standard, hard or plain
@@ -133,8 +134,11 @@ pub async fn evaluate(
     let mut collector = open.collector(profile, policy, prompt);
     let measured = collector.evaluate(&spec).await?;
     if let Some((_, collection)) = &measured {
-        for collected in collection.outcomes.iter().filter_map(Outcome::scored) {
-            open.run.put_episode(&collected.episode)?;
+        for outcome in &collection.outcomes {
+            match outcome {
+                Outcome::Scored(collected) => open.run.put_episode(&collected.episode)?,
+                Outcome::Failed(failed) => open.run.put_failed_episode(failed)?,
+            }
         }
     }
     collector.close().await;

@@ -149,15 +149,19 @@ fn iteration_line(report: &IterationReport, total: u64) -> String {
 
 fn evaluation_line(report: &EvalReport) -> String {
     let all = report.plain.all;
+    let (low, high) = all.success_bounds;
+    let missing = match report.errors {
+        0 => String::new(),
+        errors => format!(", {errors} more without score (with them {low:.3} to {high:.3})"),
+    };
     format!(
-        "{}: success {:.3} [{:.3}, {:.3}] over {} episodes, temperature {}, {} without score, {:.1} s",
+        "{}: success {:.3} [{:.3}, {:.3}] over {} episodes{missing}, temperature {}, {:.1} s",
         report.name,
         all.success,
         all.interval.0,
         all.interval.1,
         all.n,
         report.temperature.0,
-        report.errors,
         report.wall_ms as f64 / 1000.0,
     )
 }

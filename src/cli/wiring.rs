@@ -266,19 +266,20 @@ pub fn checkpoint_path(profile: &Profile) -> PathBuf {
     assets::locate(&profile.policy.checkpoint)
 }
 
-/// The tasks a profile names: a list file, or the name of one under `assets/tasks/`.
+/// The tasks a profile names: a list file, a folder of task files, or the name of a list under
+/// `assets/tasks/`.
 pub fn tasks_of(name: &str) -> anyhow::Result<Vec<Arc<Task>>> {
     if name.is_empty() {
         return Ok(Vec::new());
     }
     let direct = assets::locate(name);
-    let path = if direct.is_file() {
+    let path = if direct.exists() {
         direct
     } else {
         assets::locate(&format!("assets/tasks/{name}.json"))
     };
-    if !path.is_file() {
-        bail!("no task set {name:?}: neither a file nor assets/tasks/{name}.json");
+    if !path.exists() {
+        bail!("no task set {name:?}: neither a file or folder nor assets/tasks/{name}.json");
     }
     Ok(load_tasks(&path)?)
 }

@@ -118,6 +118,15 @@ pub struct Score {
     pub n: u64,
     /// 95 % Wilson interval of `success`.
     pub interval: (f64, f64),
+    /// Episodes that an error ended: in none of the above.
+    #[serde(default)]
+    pub errors: u64,
+    /// What `score` would be if all of those had outcome 0, or all 1.
+    #[serde(default)]
+    pub score_bounds: (f64, f64),
+    /// What `success` would be then.
+    #[serde(default)]
+    pub success_bounds: (f64, f64),
 }
 
 /// One protocol's scores.

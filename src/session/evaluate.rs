@@ -54,61 +54,96 @@ impl EvaluationSpec {
         policy: PolicyVersion,
         started: Instant,
     ) -> EvalReport {
-        let episodes: Vec<&Episode> = collection
-            .outcomes
+        let trials = self
+            .tasks
             .iter()
-            .filter_map(Outcome::scored)
-            .map(|c| &c.episode)
-            .collect();
+            .flat_map(|task| std::iter::repeat_n(task.is_infeasible(), self.trials as usize));
+        let outcomes = collection.outcomes.iter();
+        let measured: Vec<Measured<'_>> = outcomes.zip(trials).map(Measured::from).collect();
         EvalReport {
             name: self.name.clone(),
             tasks: self.task_set.clone(),
             policy,
             temperature: F::from(self.temperature),
-            standard: score_episodes(&episodes, Protocol::Standard),
-            hard: score_episodes(&episodes, Protocol::Hard),
-            plain: score_episodes(&episodes, Protocol::Plain),
-            errors: (collection.outcomes.len() - episodes.len()) as u64,
+            standard: score_trials(&measured, Protocol::Standard),
+            hard: score_trials(&measured, Protocol::Hard),
+            plain: score_trials(&measured, Protocol::Plain),
+            errors: measured.iter().filter(|one| one.episode.is_none()).count() as u64,
             wall_ms: started.elapsed().as_millis() as u64,
         }
     }
 }
 
-/// Scores under one protocol: all, feasible, infeasible.
-pub fn score_episodes(episodes: &[&Episode], protocol: Protocol) -> ProtocolScore {
-    let outcomes = |keep: &dyn Fn(&Episode) -> bool| -> Vec<f32> {
-        let kept = episodes.iter().filter(|episode| keep(episode));
-        kept.map(|e| outcome(protocol, e.end, e.infeasible, e.state_score))
-            .collect()
-    };
-    ProtocolScore {
-        all: score(&outcomes(&|_| true)),
-        feasible: score(&outcomes(&|episode| !episode.infeasible)),
-        infeasible: score(&outcomes(&|episode| episode.infeasible)),
+/// One trial of a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// Whether the task's right answer is to declare it infeasible.
+    pub infeasible: bool,
+    /// What came of it; `None` if an error ended it.
+    pub episode: Option<&'a Episode>,
+}
+
+impl<'a> From<(&'a Outcome, bool)> for Measured<'a> {
+    fn from((outcome, infeasible): (&'a Outcome, bool)) -> Self {
+        Self {
+            infeasible,
+            episode: outcome.scored().map(|collected| &collected.episode),
+        }
     }
 }
 
-fn score(outcomes: &[f32]) -> Score {
-    let n = outcomes.len() as u64;
-    if n == 0 {
-        return Score {
-            score: 0.0,
-            success: 0.0,
-            n,
-            interval: (0.0, 1.0),
-        };
-    }
-    let successes = outcomes.iter().filter(|outcome| **outcome > 0.5).count() as u64;
-    Score {
-        score: outcomes
+/// Scores under one protocol: all, feasible, infeasible.
+pub fn score_trials(trials: &[Measured<'_>], protocol: Protocol) -> ProtocolScore {
+    let score_of = |keep: &dyn Fn(&Measured<'_>) -> bool| {
+        let kept: Vec<Option<f32>> = trials
             .iter()
-            .map(|outcome| f64::from(*outcome))
-            .sum::<f64>()
-            / n as f64,
-        success: successes as f64 / n as f64,
+            .filter(|trial| keep(trial))
+            .map(|trial| {
+                let episode = trial.episode?;
+                let state_score = episode.state_score;
+                Some(outcome(
+                    protocol,
+                    episode.end,
+                    trial.infeasible,
+                    state_score,
+                ))
+            })
+            .collect();
+        score(&kept)
+    };
+    ProtocolScore {
+        all: score_of(&|_| true),
+        feasible: score_of(&|trial| !trial.infeasible),
+        infeasible: score_of(&|trial| trial.infeasible),
+    }
+}
+
+/// Figures of outcomes; `None` is a trial that an error ended.
+fn score(outcomes: &[Option<f32>]) -> Score {
+    let scored = || outcomes.iter().flatten();
+    let (n, all) = (scored().count() as u64, outcomes.len() as u64);
+    let errors = all - n;
+    // From 0: the empty sum of floats is -0, which would be printed.
+    let sum = scored().fold(0.0, |sum, outcome| sum + f64::from(*outcome));
+    let successes = scored().filter(|outcome| **outcome > 0.5).count() as u64;
+    Score {
+        score: sum / n.max(1) as f64,
+        success: successes as f64 / n.max(1) as f64,
         n,
         interval: wilson_interval(successes, n),
+        errors,
+        score_bounds: bounds(sum, errors, all),
+        success_bounds: bounds(successes as f64, errors, all),
     }
+}
+
+/// The mean over `all` trials whose outcomes add up to `sum`, if each of the `errors` among them
+/// had been worth 0, and if each had been worth 1.
+fn bounds(sum: f64, errors: u64, all: u64) -> (f64, f64) {
+    if all == 0 {
+        return (0.0, 1.0);
+    }
+    (sum / all as f64, (sum + errors as f64) / all as f64)
 }
 
 /// 95 % interval of a share of `successes` among `n`.

@@ -25,7 +25,7 @@ mod tests;
 pub use collector::{Collector, CollectorParts};
 pub use control::{Control, Settings};
 pub use desktops::open_desktops;
-pub use evaluate::{EvaluationSpec, score_episodes, wilson_interval};
+pub use evaluate::{EvaluationSpec, Measured, score_trials, wilson_interval};
 pub use learner::{Learner, LearnerError, OldLogprobReport};
 pub use progress::Progress;
 pub use rehearsal::{Rehearsal, RehearsalSpec, rehearse};

@@ -1,11 +1,12 @@
 //! Which tasks an iteration takes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
+use serde::de::DeserializeOwned;
 
 use crate::env::simulated::suite;
 use crate::session::SessionError;
@@ -65,17 +66,45 @@ impl TaskPool {
     }
 }
 
-/// The tasks of a list file: a JSON array of task ids, or of OSWorld's `{domain: [ids]}`.
+/// The tasks of a list file, which is a JSON array of simulated tasks' ids; or those of a folder
+/// of task files, in the order of their names.
 pub fn load_tasks(path: &Path) -> Result<Vec<Arc<Task>>, SessionError> {
-    let at = |reason: String| SessionError::Tasks(format!("{}: {reason}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
-    let ids: Vec<TaskId> = serde_json::from_str(&text)
-        .map_err(|error| at(format!("not a JSON array of task ids: {error}")))?;
+    if path.is_dir() {
+        return load_folder(path);
+    }
+    let ids: Vec<TaskId> = read_json(path, "a JSON array of task ids")?;
     ids.iter()
         .map(|id| {
-            suite::task_by_id(id)
-                .map(Arc::new)
-                .map_err(|error| at(error.to_string()))
+            let task = suite::task_by_id(id).map(Arc::new);
+            task.map_err(|error| tasks_error(path, error.to_string()))
         })
         .collect()
+}
+
+/// One task a file, in OSWorld's JSON.
+fn load_folder(folder: &Path) -> Result<Vec<Arc<Task>>, SessionError> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| tasks_error(folder, error.to_string()))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_json = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "json");
+    let mut paths: Vec<PathBuf> = paths.filter(is_json).collect();
+    paths.sort();
+    if paths.is_empty() {
+        let reason = "no task file in it; task files end in .json".to_owned();
+        return Err(tasks_error(folder, reason));
+    }
+    paths
+        .iter()
+        .map(|path| read_json(path, "a task in OSWorld's JSON").map(Arc::new))
+        .collect()
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, SessionError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| tasks_error(path, error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| tasks_error(path, format!("not {what}: {error}")))
+}
+
+fn tasks_error(path: &Path, reason: String) -> SessionError {
+    SessionError::Tasks(format!("{}: {reason}", path.display()))
 }

@@ -62,3 +62,22 @@ fn thinned_tasks_are_spread_over_how_often_they_were_solved() {
         assert_eq!(kept, expected, "{most} of {successes:?}");
     }
 }
+
+#[test]
+fn a_folder_of_task_files_is_a_task_set_in_the_order_of_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = load_tasks(folder.path()).unwrap_err().to_string();
+    assert!(told.contains("no task file in it"), "{told}");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    for (name, instance) in [("b.json", 1), ("a.json", 2)] {
+        let task = suite::task("ed_sub", instance).unwrap();
+        write(name, &serde_json::to_string(&task).unwrap());
+    }
+    write("notes.txt", "no task");
+    let tasks = load_tasks(folder.path()).unwrap();
+    let ids: Vec<&str> = tasks.iter().map(|task| task.id.0.as_str()).collect();
+    assert_eq!(ids, ["compact/ed_sub/2", "compact/ed_sub/1"]);
+    write("c.json", "[]");
+    let told = load_tasks(folder.path()).unwrap_err().to_string();
+    assert!(told.contains("c.json: not a task"), "{told}");
+}

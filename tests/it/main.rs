@@ -10,6 +10,7 @@ mod doctor;
 mod live;
 mod profiles;
 mod prompt;
+mod protocols;
 mod pty;
 mod reference;
 mod replay;

@@ -1,7 +1,8 @@
 //! A `Desktop` as an `Environment`: adds a virtual clock and faults.
 //!
 //! Answers at once and says in `elapsed` how long its latency law makes the call; never
-//! sleeps, never reads a clock. After a hang or a crash every call fails in the same way until
+//! sleeps, never reads a clock. What goes wrong is drawn (`law`) or the task's plan (`plan`).
+//! After a hang or a crash every call fails in the same way until
 //! the next reset, as with a real machine.
 
 use std::time::Duration;
@@ -10,13 +11,11 @@ use async_trait::async_trait;
 
 use super::desktop::Desktop;
 use super::law::{Fault, Fortune, duration};
+use super::plan::{Call, FaultPlan};
 use super::suite::Suite;
 use crate::config::simulated::{FaultLaw, LatencyLaw, SimulatedConfig};
 use crate::env::{EnvError, Environment, Observation, Probe, ProbeBody, ProbeReply};
 use crate::types::{Action, ScreenSize, Task};
-
-/// How errors name an evaluator's question.
-const EVALUATOR: &str = "evaluator";
 
 /// What the action `wait` waits.
 const WAIT: Duration = Duration::from_secs(5);
@@ -27,6 +26,7 @@ pub struct Simulated {
     size: ScreenSize,
     desktop: Option<Desktop>,
     fortune: Fortune,
+    plan: FaultPlan,
     broken: Option<Fault>,
 }
 
@@ -38,6 +38,7 @@ impl Simulated {
             size: Suite::Compact.screen_size(),
             desktop: None,
             fortune: Fortune::new(0),
+            plan: FaultPlan::default(),
             broken: None,
         }
     }
@@ -53,11 +54,8 @@ impl Simulated {
     }
 
     /// Draws what comes of a call: its duration, or the error it ends in.
-    fn call(
-        &mut self,
-        what: &'static str,
-        latency: LatencyLaw,
-    ) -> Result<(Duration, bool), EnvError> {
+    fn call(&mut self, call: Call, latency: LatencyLaw) -> Result<(Duration, bool), EnvError> {
+        let what = call.name();
         let deadline = duration(self.config.deadline_s);
         let timeout = EnvError::Timeout {
             what,
@@ -69,8 +67,9 @@ impl Simulated {
             Some(Fault::BlackScreen | Fault::SlowEvaluator) | None => {}
         }
         let luck = self.fortune.draw(&latency, &self.config.faults);
+        let fault = self.plan.next(call).or(luck.fault);
         let mut elapsed = luck.elapsed;
-        match luck.fault {
+        match fault {
             Some(Fault::Hang) => {
                 self.broken = Some(Fault::Hang);
                 return Err(timeout);
@@ -79,7 +78,7 @@ impl Simulated {
                 self.broken = Some(Fault::Crash);
                 return Err(EnvError::Crashed { what });
             }
-            Some(Fault::SlowEvaluator) if what == EVALUATOR => {
+            Some(Fault::SlowEvaluator) if call == Call::Evaluator => {
                 elapsed = elapsed.mul_f64(self.config.faults.slow_factor.clamp(1.0, 1e6));
             }
             Some(Fault::BlackScreen | Fault::SlowEvaluator) | None => {}
@@ -87,7 +86,7 @@ impl Simulated {
         if deadline < elapsed {
             return Err(timeout);
         }
-        Ok((elapsed, luck.fault == Some(Fault::BlackScreen)))
+        Ok((elapsed, fault == Some(Fault::BlackScreen)))
     }
 
     fn look(&self, elapsed: Duration, black: bool) -> Result<Observation, EnvError> {
@@ -96,14 +95,15 @@ impl Simulated {
                 reason: "all of it is black".to_owned(),
             });
         }
-        let screenshot = self.running("screenshot")?.render();
+        let screenshot = self.running(Call::Screenshot)?.render();
         Ok(Observation {
             screenshot,
             elapsed,
         })
     }
 
-    fn running(&self, what: &'static str) -> Result<&Desktop, EnvError> {
+    fn running(&self, call: Call) -> Result<&Desktop, EnvError> {
+        let what = call.name();
         self.desktop.as_ref().ok_or(EnvError::Crashed { what })
     }
 }
@@ -118,23 +118,29 @@ impl Environment for Simulated {
         self.fortune = Fortune::new(seed);
         self.broken = None;
         self.desktop = None;
-        let desktop = Desktop::from_task(task).map_err(|error| EnvError::Task {
+        let wrong = |reason: String| EnvError::Task {
             task: task.id.0.clone(),
-            reason: error.to_string(),
+            reason,
+        };
+        self.plan = FaultPlan::of(task).map_err(|error| {
+            wrong(format!(
+                "parameters of its \"simulated_fault\" step: {error}"
+            ))
         })?;
+        let desktop = Desktop::from_task(task).map_err(|error| wrong(error.to_string()))?;
         let desktop = match self.config.ui_scale {
             0 => desktop,
             scale => desktop.at_scale(scale),
         };
-        let (elapsed, black) = self.call("desktop", self.config.reset_latency)?;
+        let (elapsed, black) = self.call(Call::Reset, self.config.reset_latency)?;
         self.size = desktop.screen_size();
         self.desktop = Some(desktop);
         self.look(elapsed, black)
     }
 
     async fn step(&mut self, action: &Action) -> Result<Observation, EnvError> {
-        self.running("action")?;
-        let (elapsed, black) = self.call("action", self.config.step_latency)?;
+        self.running(Call::Action)?;
+        let (elapsed, black) = self.call(Call::Action, self.config.step_latency)?;
         let waited = match action {
             Action::Wait => WAIT,
             _ => Duration::ZERO,
@@ -146,8 +152,8 @@ impl Environment for Simulated {
     }
 
     async fn observe(&mut self) -> Result<Observation, EnvError> {
-        self.running("screenshot")?;
-        let (elapsed, black) = self.call("screenshot", LatencyLaw::NONE)?;
+        self.running(Call::Screenshot)?;
+        let (elapsed, black) = self.call(Call::Screenshot, LatencyLaw::NONE)?;
         self.look(elapsed, black)
     }
 
@@ -160,10 +166,10 @@ impl Environment for Simulated {
         if let Some(probe) = question {
             return Err(EnvError::Unsupported { probe });
         }
-        self.running(EVALUATOR)?;
-        let (elapsed, _) = self.call(EVALUATOR, self.config.evaluate_latency)?;
+        self.running(Call::Evaluator)?;
+        let (elapsed, _) = self.call(Call::Evaluator, self.config.evaluate_latency)?;
         Ok(ProbeReply {
-            body: ProbeBody::State(self.running(EVALUATOR)?.state()),
+            body: ProbeBody::State(self.running(Call::Evaluator)?.state()),
             elapsed,
         })
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use serde::Deserialize;
 
 use crate::config::simulated::{FaultLaw, LatencyLaw};
 
@@ -21,7 +22,8 @@ pub struct Luck {
 }
 
 /// What can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// No answer any more.
     Hang,

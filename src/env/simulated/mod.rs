@@ -18,6 +18,7 @@ mod goal;
 mod icons;
 mod input;
 mod law;
+mod plan;
 mod shell;
 pub mod suite;
 mod theme;

@@ -469,3 +469,42 @@ fn a_larger_interface_shows_the_same_desktop() {
         assert_eq!(pixel(&large, 2 * x, 2 * y), pixel(&small, x, y));
     }
 }
+
+/// The task with faults planned: what call, which one, what.
+fn with_plan(faults: &[(&str, u32, &str)]) -> Task {
+    let mut task = suite::task("se_one", 0).unwrap();
+    for (call, number, fault) in faults {
+        let step = json!({
+            "type": "simulated_fault",
+            "parameters": { "call": call, "number": number, "fault": fault },
+        });
+        task.config.push(serde_json::from_value(step).unwrap());
+    }
+    task
+}
+
+#[test]
+fn a_planned_fault_hits_its_call_in_every_episode() {
+    let task = with_plan(&[("action", 2, "black_screen"), ("evaluator", 1, "crash")]);
+    let mut env = faulty(FaultLaw::NONE);
+    for seed in 0..3 {
+        block_on(async {
+            env.reset(&task, seed).await.unwrap();
+            env.observe().await.unwrap();
+            env.step(&Action::Wait).await.unwrap();
+            let black = env.step(&Action::Wait).await.unwrap_err();
+            assert!(matches!(black, EnvError::Screenshot { .. }));
+            env.step(&Action::Wait).await.unwrap();
+            let crashed = env.probe(&Probe::State).await.unwrap_err();
+            assert!(matches!(crashed, EnvError::Crashed { .. }));
+        });
+    }
+    let late = block_on(env.reset(&with_plan(&[("reset", 1, "hang")]), 0));
+    assert!(matches!(late, Err(EnvError::Timeout { .. })));
+    let odd = block_on(env.reset(&with_plan(&[("click", 1, "hang")]), 0));
+    let message = odd.unwrap_err().to_string();
+    assert!(
+        message.contains("simulated_fault") && message.contains("click"),
+        "{message}"
+    );
+}

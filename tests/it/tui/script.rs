@@ -181,6 +181,7 @@ fn tell_start(script: &mut Script) {
         success: 0.31,
         n: 64,
         interval: (0.21, 0.43),
+        ..Score::default()
     };
     let plain = ProtocolScore {
         all,
