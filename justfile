@@ -43,6 +43,12 @@ lint: setup
 docs: setup
     RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --lib
 
+# Load, decode and learn on the GPU and compare with the CPU; ends with 2 where there is no GPU
+[group('work')]
+gpu-check *args: setup
+    cargo build --release --bin arpo-engine
+    cargo run --release --quiet --bin arpo-engine -- gpu-check {{ args }}
+
 # What continuous integration runs
 [group('work')]
 ci:

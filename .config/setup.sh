@@ -76,9 +76,10 @@ use_own_libtorch() {
 setup_torch() {
     check_compiler
     if use_own_libtorch; then return; fi
-    local wanted="torch==$torch_version"
+    local wanted="torch==$torch_version" needed_gb=9
     local arguments=("$wanted")
     if ! nvidia-smi >/dev/null 2>&1; then
+        needed_gb=4
         # Without a GPU, all that libtorch opens of CUDA are these two: a tenth of the download.
         local cuda=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
         wanted="$wanted ${cuda[*]}"
@@ -86,7 +87,7 @@ setup_torch() {
     fi
     if ! is_made .venv "$wanted"; then
         check_python
-        check_disk 4
+        check_disk "$needed_gb"
         make_venv .venv "$wanted" "${arguments[@]}"
     fi
     local folder found

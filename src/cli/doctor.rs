@@ -165,13 +165,22 @@ fn check_engine(kind: PolicyKind) -> Check {
         "{}, torch {}, {}",
         field("arpo"),
         field("torch"),
-        field("device")
+        device_of(&version)
     );
     if field("arpo") == env!("CARGO_PKG_VERSION") {
         return Check::ok(NAME, found);
     }
     let found = format!("{found}; arpo is {}", env!("CARGO_PKG_VERSION"));
     Check::missing(NAME, found, "build both: cargo build --release", kind)
+}
+
+/// What computes, and where that is not a GPU, why not.
+fn device_of(version: &Value) -> String {
+    let text = |name: &str| version[name].as_str().unwrap_or_default();
+    match text("no_cuda") {
+        "" => text("device").to_owned(),
+        reason => format!("{} ({reason})", text("device")),
+    }
 }
 
 /// The libtorch builds link: `LIBTORCH`, else what `just setup` linked.

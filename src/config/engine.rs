@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineConfig {
+    /// What computes.
+    pub device: DeviceChoice,
     /// CPU lanes: threads that compute apart, one intra-op thread each. 0 is one a core. Part of
-    /// what decides a run's bits.
+    /// what decides a run's bits. A GPU has one lane, whatever this says.
     pub lanes: usize,
     /// KV memory of all lanes, MB; beyond it the session longest unused is computed again.
     pub kv_budget_mb: usize,
@@ -15,6 +17,18 @@ pub struct EngineConfig {
     pub max_batch: usize,
     /// What work costs.
     pub cost: CostTable,
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceChoice {
+    /// The first GPU where there is one that works, else the CPU.
+    Auto,
+    /// The CPU, whatever there is.
+    Cpu,
+    /// The first GPU, or nothing.
+    Cuda,
 }
 
 /// `[engine.cost]`: what one lane's batch takes on a virtual clock, µs. Measured once and

@@ -27,7 +27,7 @@ pub use agent::{PolicyConfig, PolicyKind, PromptStyle, SamplingConfig};
 pub use desktops::{
     EnvConfig, EnvKind, EvalConfig, Protocol, RolloutConfig, Schedule, TasksConfig,
 };
-pub use engine::{CostTable, EngineConfig};
+pub use engine::{CostTable, DeviceChoice, EngineConfig};
 pub use error::ConfigError;
 pub use learning::{
     Denominator, FormatScope, GrpoConfig, OldLogprobs, OptimizerConfig, ReplacedMember,

@@ -1,6 +1,7 @@
 //! The `arpo-engine` executable: the embedded model, trainer and inference engine on libtorch,
 //! and the wiring of a run with them.
 
+mod device;
 mod engine;
 mod model;
 mod pretrain;
@@ -25,6 +26,8 @@ enum Command {
     Select(select::Args),
     /// Make a base agent by behavior cloning
     Pretrain(PretrainArgs),
+    /// Load, decode and learn on the GPU and compare with the CPU
+    GpuCheck(run::gpu_check::Args),
     /// Print versions and device as JSON, for `arpo doctor`
     Version,
 }
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => run::evaluate::eval(&args),
         Command::Select(args) => run::evaluate::select(&args),
         Command::Pretrain(args) => pretrain(&args),
+        Command::GpuCheck(args) => run::gpu_check::run(&args),
         Command::Version => Ok(version::print()),
     };
     arpo::cli::exit_code(result)

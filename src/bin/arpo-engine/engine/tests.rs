@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arpo::config::{CostTable, EngineConfig};
+use arpo::config::{CostTable, DeviceChoice, EngineConfig};
 use arpo::policy::{
     Extension, FinishReason, Generation, Policy, PolicyError, SamplingParams, SessionId,
     SessionSpec,
@@ -539,6 +539,7 @@ const COST: CostTable = CostTable {
 
 fn embedded(weights: &Weights, processor: ProcessorConfig) -> Embedded {
     let config = EngineConfig {
+        device: DeviceChoice::Cpu,
         lanes: 2,
         kv_budget_mb: 256,
         max_batch: 16,

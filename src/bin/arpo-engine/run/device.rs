@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arpo::cli::wiring;
-use arpo::config::Profile;
+use arpo::config::{EngineConfig, Profile};
 use arpo::event::UpdateReport;
 use arpo::grpo::TrainSample;
 use arpo::policy::Policy;
+use arpo::prompt::PromptBuilder;
 use arpo::session::{Learner, LearnerError, OldLogprobReport};
 use arpo::types::{Iteration, PolicyVersion};
 use async_trait::async_trait;
-use tch::{Device as TorchDevice, Kind};
+use tch::Kind;
 
+use crate::device;
 use crate::engine::{Embedded, EmbeddedSpec};
 use crate::model::{Weights, checkpoint};
 use crate::trainer::{Trainer, TrainerConfig, TrainerError};
@@ -27,29 +29,17 @@ pub struct Device {
     pub learner: Box<dyn Learner>,
 }
 
-/// Loads the profile's checkpoint and starts the lanes.
+/// Loads the profile's checkpoint to the profile's device and starts the lanes.
 pub fn open(profile: &Profile) -> anyhow::Result<Device> {
     tch::set_num_threads(1);
+    let device = device::choose(profile.engine.device).context("engine.device = \"cuda\"")?;
     let folder = wiring::checkpoint_path(profile);
-    let weights = checkpoint::load(&folder, TorchDevice::Cpu, Kind::Float)
+    let weights = checkpoint::load(&folder, device, Kind::Float)
         .with_context(|| format!("policy.checkpoint {}", folder.display()))?;
     let prompt = wiring::open_prompt(profile)?;
-    let spec = EmbeddedSpec {
-        context_tokens: profile.policy.context_tokens,
-        stop_ids: vec![prompt.special().turn_end],
-        processor: prompt.processor().clone(),
-    };
-    let policy = Arc::new(Embedded::start(&weights, &profile.engine, &spec)?);
-    let config = TrainerConfig {
-        grpo: profile.grpo,
-        optimizer: profile.optimizer,
-        replayed_old_logprobs: profile.replay.old_logprobs,
-        temperature: profile.sampling.temperature,
-        num_lanes: num_lanes(profile),
-    };
-    let trainer = Trainer::new(&weights, spec.processor, config);
+    let policy = Arc::new(start_policy(profile, &prompt, &weights)?);
     let learner = EmbeddedLearner {
-        trainer,
+        trainer: start_trainer(profile, &prompt, &weights),
         policy: Arc::clone(&policy),
         samples: Vec::new(),
         old_logprobs: Vec::new(),
@@ -61,11 +51,38 @@ pub fn open(profile: &Profile) -> anyhow::Result<Device> {
     })
 }
 
-fn num_lanes(profile: &Profile) -> usize {
-    match profile.engine.lanes {
-        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        lanes => lanes,
-    }
+/// The policy over `weights`, on their device.
+pub(super) fn start_policy(
+    profile: &Profile,
+    prompt: &PromptBuilder,
+    weights: &Weights,
+) -> anyhow::Result<Embedded> {
+    let spec = EmbeddedSpec {
+        context_tokens: profile.policy.context_tokens,
+        stop_ids: vec![prompt.special().turn_end],
+        processor: prompt.processor().clone(),
+    };
+    let config = EngineConfig {
+        lanes: device::num_lanes(weights.device(), profile.engine.lanes),
+        ..profile.engine.clone()
+    };
+    Ok(Embedded::start(weights, &config, &spec)?)
+}
+
+/// A trainer over a copy of `weights`, on their device.
+pub(super) fn start_trainer(
+    profile: &Profile,
+    prompt: &PromptBuilder,
+    weights: &Weights,
+) -> Trainer {
+    let config = TrainerConfig {
+        grpo: profile.grpo,
+        optimizer: profile.optimizer,
+        replayed_old_logprobs: profile.replay.old_logprobs,
+        temperature: profile.sampling.temperature,
+        num_lanes: device::num_lanes(weights.device(), profile.engine.lanes),
+    };
+    Trainer::new(weights, prompt.processor().clone(), config)
 }
 
 /// The trainer behind the `Learner` trait. Its work blocks; the runtime's other threads go on.

@@ -2,4 +2,8 @@
 
 pub mod device;
 pub mod evaluate;
+pub mod gpu_check;
 pub mod train;
+
+#[cfg(test)]
+mod tests;
