@@ -162,11 +162,13 @@ pub async fn evaluate(
     open.sink.emit(EventKind::RunFinished(summary));
     open.close().await?;
     shown.await.context("the progress display failed")?;
-    let Some((report, _)) = measured else {
+    let Some((report, collection)) = measured else {
         return Ok(ExitCode::from(crate::cli::INTERRUPTED));
     };
     if args.json {
-        crate::cli::say(report_json(&report, profile.eval.protocol));
+        let mut figures = report_json(&report, profile.eval.protocol);
+        figures["families"] = json!(spec.families(&collection, profile.eval.protocol));
+        crate::cli::say(figures);
     }
     Ok(ExitCode::SUCCESS)
 }

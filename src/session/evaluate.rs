@@ -1,5 +1,6 @@
 //! Measuring a policy: the same rollouts, three scores from each trajectory.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -54,12 +55,7 @@ impl EvaluationSpec {
         policy: PolicyVersion,
         started: Instant,
     ) -> EvalReport {
-        let trials = self
-            .tasks
-            .iter()
-            .flat_map(|task| std::iter::repeat_n(task.is_infeasible(), self.trials as usize));
-        let outcomes = collection.outcomes.iter();
-        let measured: Vec<Measured<'_>> = outcomes.zip(trials).map(Measured::from).collect();
+        let measured: Vec<Measured<'_>> = self.measured(collection).map(|(_, one)| one).collect();
         EvalReport {
             name: self.name.clone(),
             tasks: self.task_set.clone(),
@@ -71,6 +67,40 @@ impl EvaluationSpec {
             errors: measured.iter().filter(|one| one.episode.is_none()).count() as u64,
             wall_ms: started.elapsed().as_millis() as u64,
         }
+    }
+
+    /// Scores of each family of tasks: of those whose ids agree up to the last `/`.
+    pub fn families(&self, collection: &Collection, protocol: Protocol) -> BTreeMap<String, Score> {
+        let mut families: BTreeMap<String, Vec<Measured<'_>>> = BTreeMap::new();
+        for (task, measured) in self.measured(collection) {
+            let id = &task.id.0;
+            let family = id
+                .rsplit_once('/')
+                .map_or(id.as_str(), |(family, _)| family);
+            families
+                .entry(family.to_owned())
+                .or_default()
+                .push(measured);
+        }
+        families
+            .into_iter()
+            .map(|(family, trials)| (family, score_trials(&trials, protocol).all))
+            .collect()
+    }
+
+    /// Every trial with its task, in the order of `jobs`.
+    fn measured<'a>(
+        &'a self,
+        collection: &'a Collection,
+    ) -> impl Iterator<Item = (&'a Task, Measured<'a>)> {
+        let tasks = self
+            .tasks
+            .iter()
+            .flat_map(|task| std::iter::repeat_n(task.as_ref(), self.trials as usize));
+        let outcomes = collection.outcomes.iter();
+        tasks
+            .zip(outcomes)
+            .map(|(task, outcome)| (task, Measured::from((outcome, task.is_infeasible()))))
     }
 }
 
