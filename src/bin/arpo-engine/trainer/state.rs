@@ -11,7 +11,7 @@ use tch::{Kind, Tensor};
 use arpo::types::PolicyVersion;
 
 use super::{Trainer, TrainerError};
-use crate::model::checkpoint;
+use crate::model::{Weights, checkpoint};
 
 /// Optimizer state beside the weights.
 const OPTIMIZER_FILE: &str = "optimizer.safetensors";
@@ -82,4 +82,26 @@ impl Trainer {
         self.updates = counters.updates;
         Ok(())
     }
+
+    /// Hash of the master weights, 32 hex digits: the same bits give the same hash.
+
+    pub fn weights_hash(&self) -> String {
+        weights_hash(&self.weights)
+    }
+}
+
+/// Hash of names, shapes and float32 bits of all tensors, 32 hex digits.
+
+pub fn weights_hash(weights: &Weights) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, tensor) in weights.named() {
+        let flat = tensor.detach().to_kind(Kind::Float).reshape([-1]);
+        let values = Vec::<f32>::try_from(&flat).expect("weights are float vectors");
+        hasher.update(name.as_bytes());
+        hasher.update(format!("{:?}", tensor.size()).as_bytes());
+        for value in values {
+            hasher.update(&value.to_le_bytes());
+        }
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
 }

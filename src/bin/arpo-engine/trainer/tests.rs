@@ -13,24 +13,10 @@ use arpo::types::{EpisodeId, Iteration, ScreenSize, Screenshot};
 
 use super::loss::{LossInputs, policy_loss};
 use super::optim::{self, Optimizer, Rule, learning_rate};
+use super::state::weights_hash;
 use super::{Trainer, TrainerConfig, lanes};
 use crate::model::Weights;
 use crate::model::qwen2_5_vl::config::ModelConfig;
-
-/// Hash of names, shapes and float32 bits of all tensors, 32 hex digits.
-fn weights_hash(weights: &Weights) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for (name, tensor) in weights.named() {
-        let flat = tensor.detach().to_kind(Kind::Float).reshape([-1]);
-        let values = Vec::<f32>::try_from(&flat).unwrap();
-        hasher.update(name.as_bytes());
-        hasher.update(format!("{:?}", tensor.size()).as_bytes());
-        for value in values {
-            hasher.update(&value.to_le_bytes());
-        }
-    }
-    hasher.finalize().to_hex()[..32].to_owned()
-}
 
 #[derive(Deserialize)]
 struct OptimizerCase {
@@ -374,7 +360,7 @@ fn published_weights_stay_as_they_were() {
     train(&mut trainer, 1);
     assert_eq!(weights_hash(&published), hash);
     assert_eq!(published.version.0, 0);
-    assert_ne!(weights_hash(&trainer.weights), hash);
+    assert_ne!(trainer.weights_hash(), hash);
     assert_eq!(trainer.publish().version.0, 1);
 }
 
@@ -389,13 +375,13 @@ fn a_saved_trainer_goes_on_with_the_same_bits() {
     resumed.load(folder.path()).unwrap();
     assert_eq!(resumed.version().0, 2);
     train(&mut resumed, 2);
-    assert_eq!(weights_hash(&resumed.weights), weights_hash(&whole.weights));
+    assert_eq!(resumed.weights_hash(), whole.weights_hash());
 }
 
 #[test]
 fn samples_without_advantage_change_nothing_and_poisoned_ones_are_skipped() {
     let mut trainer = trainer(true, 1);
-    let hash = weights_hash(&trainer.weights);
+    let hash = trainer.weights_hash();
     let mut samples = samples();
     samples[0].advantage = f32::NAN;
     let old = trainer.old_logprobs(&samples).unwrap().logprobs;
@@ -403,13 +389,13 @@ fn samples_without_advantage_change_nothing_and_poisoned_ones_are_skipped() {
     let given: Vec<&TrainSample> = samples.iter().collect();
     let report = trainer.update(&given, &old, Iteration(0), 0).unwrap();
     assert!(report.skipped && report.grad_norm.0.is_nan());
-    assert_eq!(weights_hash(&trainer.weights), hash);
+    assert_eq!(trainer.weights_hash(), hash);
     assert_eq!(trainer.version().0, 0);
     let report = trainer
         .update(&given[2..3], &old[2..3], Iteration(0), 1)
         .unwrap();
     assert_eq!((report.tokens, report.trajectories), (0, 1));
-    assert_eq!(weights_hash(&trainer.weights), hash);
+    assert_eq!(trainer.weights_hash(), hash);
 }
 
 #[test]
