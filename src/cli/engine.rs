@@ -9,16 +9,34 @@ use anyhow::{Context, anyhow, bail};
 
 const REMEDY: &str = "run `just setup && cargo build --release`";
 
+/// Settings of the C library's allocator for the engine, as glibc reads them; others ignore them.
+/// Tensors of a few MB come and go with every layer: by default their memory goes back to the
+/// system each time and is mapped and zeroed again, a tenth to a fifth of all time.
+pub const ALLOCATOR_VARIABLE: &str = "GLIBC_TUNABLES";
+const ALLOCATOR: &str = "glibc.malloc.mmap_threshold=33554432:\
+     glibc.malloc.trim_threshold=1073741824:glibc.malloc.mxfast=0";
+
 /// Replaces this process by `arpo-engine` with the arguments of this one. Comes back only with the
 /// reason why it could not.
 pub fn exec_engine() -> anyhow::Error {
-    match find_engine() {
-        Ok(path) => {
-            let error = Command::new(&path).args(std::env::args_os().skip(1)).exec();
+    match engine_command() {
+        Ok(mut command) => {
+            let error = command.args(std::env::args_os().skip(1)).exec();
+            let path = Path::new(command.get_program());
             anyhow!(error).context(format!("cannot start {}", path.display()))
         }
         Err(error) => error,
     }
+}
+
+/// What starts `arpo-engine`, still without arguments.
+pub fn engine_command() -> anyhow::Result<Command> {
+    let mut command = Command::new(find_engine()?);
+    // Whoever set it knows better.
+    if std::env::var_os(ALLOCATOR_VARIABLE).is_none() {
+        command.env(ALLOCATOR_VARIABLE, ALLOCATOR);
+    }
+    Ok(command)
 }
 
 /// `arpo-engine` beside this executable, if the loader finds all its libraries.

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use engine::{exec_engine, find_engine};
+pub use engine::{ALLOCATOR_VARIABLE, engine_command, exec_engine, find_engine};
 
 use crate::config::ConfigError;
 

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 
 use crate::bus;
 use crate::cli::args::ProfileArgs;
-use crate::cli::engine::{exec_engine, find_engine};
+use crate::cli::engine::{engine_command, exec_engine};
 use crate::cli::{console, wiring};
 use crate::config::Resolved;
 
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(run) => run.clone(),
         None => wiring::new_run_path(args.run.as_deref(), &resolved.profile, &args.overlay()),
     };
-    let mut command = Command::new(find_engine()?);
+    let mut command = engine_command()?;
     command.args(&words).arg("--detached");
     if args.resume.is_none() && args.run.is_none() {
         command.arg("--run").arg(&path);

@@ -368,6 +368,38 @@ fn a_padded_or_packed_row_equals_a_separate_one() {
     assert_close("second packed", &packed.narrow(0, 30, 17), &alone[1].get(0));
 }
 
+#[test]
+fn states_at_few_places_and_their_gradients_are_those_of_a_whole_forward() {
+    let weights = tiny_weights(1).leaves(|_| true);
+    let options = (Kind::Float, Device::Cpu);
+    let embeds = Tensor::randn([2, 20, 128], options);
+    let position_ids = Tensor::arange(20, (Kind::Int64, Device::Cpu)).expand([3, 2, 20], false);
+    let places = Tensor::from_slice(&[3_i64, 19, 20, 31]);
+    let (attention, at) = (Attention::Causal, |x: &Tensor| {
+        x.flatten(0, 1).index_select(0, &places)
+    });
+    let whole = at(&text::forward(&weights, &embeds, &position_ids, attention));
+    let few = text::forward_at(&weights, &embeds, &position_ids, attention, &places);
+    assert_close("states", &few, &whole);
+
+    let first = &weights.text.layers[0];
+    let last = weights.text.layers.last().unwrap();
+    let params = [
+        &first.q_proj.weight,
+        &last.k_proj.weight,
+        &last.o_proj.weight,
+        &last.mlp.down_proj.weight,
+    ];
+    let pull = Tensor::randn(whole.size(), options);
+    let grads = |states: &Tensor| {
+        let sum = (states * &pull).sum(Kind::Float);
+        Tensor::run_backward(&[&sum], &params, false, false)
+    };
+    for (few, whole) in grads(&few).iter().zip(&grads(&whole)) {
+        assert_close("gradient", few, whole);
+    }
+}
+
 /// States of texts, one a row, padded on the right.
 fn forward_text(weights: &Weights, rows: &[&Vec<u32>]) -> Tensor {
     let longest = rows.iter().map(|row| row.len()).max().unwrap();

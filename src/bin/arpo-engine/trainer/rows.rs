@@ -8,7 +8,7 @@ use tch::{Kind, Tensor};
 
 use crate::model::qwen2_5_vl::config::ModelConfig;
 use crate::model::qwen2_5_vl::rope::rope_index;
-use crate::model::qwen2_5_vl::text::{Attention, forward};
+use crate::model::qwen2_5_vl::text::{Attention, forward_at};
 use crate::model::qwen2_5_vl::{embed, lm_head, suppress_placeholder};
 use crate::model::{ModelError, Weights};
 
@@ -101,8 +101,9 @@ impl Batch {
         temperature: f64,
     ) -> impl Iterator<Item = (Tensor, Tensor)> {
         let (embeds, positions) = self.inputs(weights, features);
-        let hidden = forward(weights, &embeds, &positions, Attention::Causal);
-        self.logits_of(weights, hidden, temperature)
+        let places = self.places.to_device(weights.device());
+        let states = forward_at(weights, &embeds, &positions, Attention::Causal, &places);
+        self.logits_at(weights, states, temperature)
     }
 
     /// What the text model takes: embeddings `[batch, seq, hidden]` with `features`
@@ -122,15 +123,23 @@ impl Batch {
         hidden: Tensor,
         temperature: f64,
     ) -> impl Iterator<Item = (Tensor, Tensor)> {
-        let device = weights.device();
-        let hidden = hidden
-            .flatten(0, 1)
-            .index_select(0, &self.places.to_device(device)); // [wanted, hidden]
-        let wanted = self.wanted.to_device(device).unsqueeze(-1);
+        let places = self.places.to_device(weights.device());
+        let states = hidden.flatten(0, 1).index_select(0, &places);
+        self.logits_at(weights, states, temperature)
+    }
+
+    /// `logits` from the states `[wanted, hidden]` that predict the wanted tokens.
+    fn logits_at(
+        &self,
+        weights: &Weights,
+        states: Tensor,
+        temperature: f64,
+    ) -> impl Iterator<Item = (Tensor, Tensor)> {
+        let wanted = self.wanted.to_device(weights.device()).unsqueeze(-1);
         let total = wanted.size()[0];
         (0..total).step_by(LOGIT_CHUNK as usize).map(move |start| {
             let len = LOGIT_CHUNK.min(total - start);
-            let logits = lm_head(weights, &hidden.narrow(0, start, len)).to_kind(Kind::Float);
+            let logits = lm_head(weights, &states.narrow(0, start, len)).to_kind(Kind::Float);
             // As in sampling: no reply contains a screenshot.
             let logits = suppress_placeholder(&weights.config, &logits);
             let logits = if temperature == 1.0 {
