@@ -5,6 +5,7 @@
 
 pub mod args;
 mod attach;
+pub mod bench;
 mod console;
 mod ctl;
 mod doctor;
@@ -52,6 +53,7 @@ enum Command {
     Runs(runs::Args),
     /// Make a base agent by behavior cloning
     Pretrain(pretrain::PretrainArgs),
+    Bench(bench::Args),
     Profile(profile::Args),
     Doctor(doctor::Args),
 }
@@ -68,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::Ctl(args) => ctl::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Pretrain(args) => Err(pretrain::run(&args)),
+        Command::Bench(args) => bench::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };

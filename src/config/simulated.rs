@@ -59,6 +59,12 @@ impl LatencyLaw {
         tail_probability: 0.0,
         tail_factor: 1.0,
     };
+
+    /// What a call takes on average, s: the mean of the log-normal, with its tail.
+    pub fn mean_s(&self) -> f64 {
+        let tail = 1.0 + self.tail_probability * (self.tail_factor - 1.0);
+        self.median_s * (self.sigma * self.sigma / 2.0).exp() * tail
+    }
 }
 
 impl FaultLaw {

@@ -51,9 +51,10 @@ pub struct Job {
 pub struct Collected {
     /// The record.
     pub episode: Episode,
-    /// `[steps]` screenshots, in order.
+    /// `[steps]` screenshots, in order; none where nothing is learned from the episode.
     pub screenshots: Vec<Screenshot>,
-    /// What the desktop took of the run's clock: reset, actions, evaluation.
+    /// What the desktop says its reset, actions and evaluation took. Waiting for anybody else is
+    /// not part of it.
     pub desktop_time: Duration,
 }
 
@@ -150,7 +151,7 @@ struct Running<'a, 'c> {
     id: EpisodeId,
     barrier: Option<&'a Barrier>,
     started: Duration,
-    thinking: Duration,
+    desktop_time: Duration,
     tokens: TokenStream,
     steps: Vec<Step>,
     screenshots: Vec<Screenshot>,
@@ -174,7 +175,7 @@ pub(super) async fn run_episode(
         id,
         barrier,
         started: context.clock.now(),
-        thinking: Duration::ZERO,
+        desktop_time: Duration::ZERO,
         tokens: TokenStream::default(),
         steps: Vec::new(),
         screenshots: Vec::new(),
@@ -208,7 +209,7 @@ impl Running<'_, '_> {
         let seed = derive_seed(self.job.seed, &[SEED_DESKTOP]);
         let first = self.env.reset(&self.job.task, seed).await;
         let mut observation = first.map_err(RolloutError::Reset)?;
-        self.context.clock.pass(observation.elapsed).await;
+        self.pass(observation.elapsed).await;
         loop {
             if !self.context.gate.clone().pass().await {
                 return Err(RolloutError::Cancelled);
@@ -225,6 +226,12 @@ impl Running<'_, '_> {
                 Next::End(end) => return Ok(end),
             };
         }
+    }
+
+    /// Lets the time pass that the desktop says it took.
+    async fn pass(&mut self, took: Duration) {
+        self.desktop_time += took;
+        self.context.clock.pass(took).await;
     }
 
     fn check_deadline(&self) -> Result<(), RolloutError> {
@@ -265,7 +272,6 @@ impl Running<'_, '_> {
         };
         let generation = self.generate(session, extension).await?;
         let took = context.clock.now().saturating_sub(observed_at);
-        self.thinking += took;
         self.tokens.push_prompt(&piece.ids);
         let start = self.tokens.len();
         self.tokens
@@ -274,7 +280,9 @@ impl Running<'_, '_> {
             .prompt
             .decode(&generation.ids)
             .map_err(prompt_failed)?;
-        self.screenshots.push(screenshot.clone());
+        if self.job.purpose == Purpose::Train {
+            self.screenshots.push(screenshot.clone());
+        }
         Ok(Some(Reply {
             parsed: self.parse(&generation, &text, screenshot.size()),
             step: Step {
@@ -379,12 +387,12 @@ impl Running<'_, '_> {
     async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
         match self.env.step(action).await {
             Ok(observation) => {
-                self.context.clock.pass(observation.elapsed).await;
+                self.pass(observation.elapsed).await;
                 self.last = Some(observation.screenshot.clone());
                 Ok(observation)
             }
             Err(error) => {
-                self.context.clock.pass(error.elapsed()).await;
+                self.pass(error.elapsed()).await;
                 Err(RolloutError::Env(error))
             }
         }
@@ -429,16 +437,16 @@ impl Running<'_, '_> {
         }
     }
 
-    async fn score(self, end: EpisodeEnd) -> Result<Collected, RolloutError> {
+    async fn score(mut self, end: EpisodeEnd) -> Result<Collected, RolloutError> {
         let verdict = evaluate(&self.job.task, self.env).await;
         let evaluation = match verdict {
             Ok(evaluation) => evaluation,
             Err(error) => {
-                self.context.clock.pass(error.elapsed()).await;
+                self.pass(error.elapsed()).await;
                 return Err(RolloutError::Evaluator(error));
             }
         };
-        self.context.clock.pass(evaluation.elapsed).await;
+        self.pass(evaluation.elapsed).await;
         let infeasible = self.job.task.is_infeasible();
         let reward = Reward {
             outcome: outcome(
@@ -487,12 +495,10 @@ impl Running<'_, '_> {
             reward,
             human_touched: false,
         };
-        let took = self.context.clock.now().saturating_sub(self.started);
-        let desktop_time = took.saturating_sub(self.thinking);
         Collected {
             episode,
             screenshots: self.screenshots,
-            desktop_time,
+            desktop_time: self.desktop_time,
         }
     }
 }

@@ -2,21 +2,23 @@
 //!
 //! The expert plays on simulated desktops under a latency law while batches cost what the cost
 //! table says. The bound of an epoch of N episodes over D desktops is the largest of: all policy
-//! work at the rate of full batches; all desktop work over D; the longest single episode.
+//! work at the rate of full batches; all desktop work over D; the longest single episode. It
+//! counts no waiting of any kind, so it does not depend on the schedule.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::config::{PolicyConfig, Profile, Schedule};
+use crate::config::simulated::SimulatedConfig;
+use crate::config::{CostTable, PolicyConfig, Profile, Schedule};
 use crate::event::Purpose;
 use crate::policy::scripted::{Script, Scripted};
-use crate::policy::{Policy, SamplingParams};
+use crate::policy::{Policy, PolicyStats, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
     Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
 };
 use crate::session::{SessionError, open_desktops};
-use crate::types::{Task, derive_seed};
+use crate::types::{Episode, Task, derive_seed};
 
 const SEED_REHEARSAL: u64 = 0x7265_6865;
 
@@ -43,6 +45,8 @@ pub struct Rehearsal {
     pub errors: u32,
     /// Steps done.
     pub steps: usize,
+    /// Actions that desktops carried out.
+    pub actions: usize,
     /// The epoch, s.
     pub epoch_s: f64,
     /// The bound, s: the largest of the next three.
@@ -51,8 +55,10 @@ pub struct Rehearsal {
     pub policy_s: f64,
     /// All desktop work over the desktops, s.
     pub desktops_s: f64,
-    /// The longest episode, s.
+    /// The longest episode's desktop work, s.
     pub longest_s: f64,
+    /// `desktops_s` as the latency laws expect it, instead of as they were drawn, s.
+    pub expected_desktops_s: f64,
     /// `bound_s / epoch_s`.
     pub efficiency: f64,
     /// Wall time, s.
@@ -125,36 +131,24 @@ fn jobs(spec: &RehearsalSpec) -> Vec<Job> {
     (0..spec.episodes).map(job).collect()
 }
 
+/// Everything but the epoch's own time.
 fn measure(
     scored: &[&Collected],
     profile: &Profile,
     policy: &Scripted,
     desktops: usize,
 ) -> Rehearsal {
-    let seconds = |durations: &mut dyn Iterator<Item = Duration>| -> f64 {
-        durations.map(|duration| duration.as_secs_f64()).sum()
-    };
-    let stats = policy.stats();
-    let cost = profile.engine.cost;
-    // In full batches a call's price is shared by all desktops.
-    let share = |call: u64| call as f64 / desktops as f64;
-    let policy_us = stats.images_encoded as f64
-        * (share(cost.vision_call_us) + cost.vision_image_us as f64)
-        + stats.images_encoded as f64 * share(cost.prefill_call_us)
-        + stats.tokens_prefilled as f64 * cost.prefill_token_us as f64
-        + stats.tokens_sampled as f64 * (share(cost.decode_call_us) + cost.decode_row_us as f64);
+    let work = || scored.iter().map(|c| c.desktop_time.as_secs_f64());
+    let actions = scored.iter().map(|c| num_performed(&c.episode)).sum();
     let mut rehearsal = Rehearsal {
         episodes: scored.len(),
-        steps: scored
-            .iter()
-            .map(|collected| collected.episode.steps.len())
-            .sum(),
-        policy_s: policy_us / 1e6,
-        desktops_s: seconds(&mut scored.iter().map(|c| c.desktop_time)) / desktops as f64,
-        longest_s: scored
-            .iter()
-            .map(|collected| collected.desktop_time.as_secs_f64())
-            .fold(0.0, f64::max),
+        steps: scored.iter().map(|c| c.episode.steps.len()).sum(),
+        actions,
+        policy_s: full_batches_s(&policy.stats(), &profile.engine.cost, desktops),
+        desktops_s: work().sum::<f64>() / desktops as f64,
+        longest_s: work().fold(0.0, f64::max),
+        expected_desktops_s: expected_s(&profile.env.simulated, scored.len(), actions)
+            / desktops as f64,
         ..Rehearsal::default()
     };
     rehearsal.bound_s = rehearsal
@@ -162,4 +156,27 @@ fn measure(
         .max(rehearsal.desktops_s)
         .max(rehearsal.longest_s);
     rehearsal
+}
+
+/// Actions that a desktop carried out: all but those that end an episode.
+fn num_performed(episode: &Episode) -> usize {
+    let actions = episode.steps.iter().flat_map(|step| &step.actions);
+    actions.filter(|action| !action.is_terminal()).count()
+}
+
+/// All policy work where each batch is full, so that a call's price is shared by all desktops.
+fn full_batches_s(stats: &PolicyStats, cost: &CostTable, desktops: usize) -> f64 {
+    let each = |call: u64, one: u64| call as f64 / desktops as f64 + one as f64;
+    let images = stats.images_encoded as f64;
+    let images_us = images * each(cost.vision_call_us, cost.vision_image_us);
+    let prefill_us = images * each(cost.prefill_call_us, 0)
+        + stats.tokens_prefilled as f64 * cost.prefill_token_us as f64;
+    let decode_us = stats.tokens_sampled as f64 * each(cost.decode_call_us, cost.decode_row_us);
+    (images_us + prefill_us + decode_us) / 1e6
+}
+
+/// Desktop work that the laws expect of so many episodes with so many actions.
+fn expected_s(laws: &SimulatedConfig, episodes: usize, actions: usize) -> f64 {
+    episodes as f64 * (laws.reset_latency.mean_s() + laws.evaluate_latency.mean_s())
+        + actions as f64 * laws.step_latency.mean_s()
 }

@@ -4,6 +4,7 @@
 
 mod actions;
 mod attach;
+mod bench;
 mod ctl;
 mod doctor;
 #[cfg(feature = "torch")]

@@ -1,6 +1,7 @@
 //! The `arpo-engine` executable: the embedded model, trainer and inference engine on libtorch,
 //! and the wiring of a run with them.
 
+mod bench;
 mod device;
 mod engine;
 mod model;
@@ -28,6 +29,7 @@ enum Command {
     Pretrain(PretrainArgs),
     /// Load, decode and learn on the GPU and compare with the CPU
     GpuCheck(run::gpu_check::Args),
+    Bench(arpo::cli::bench::Args),
     /// Print versions and device as JSON, for `arpo doctor`
     Version,
 }
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Select(args) => run::evaluate::select(&args),
         Command::Pretrain(args) => pretrain(&args),
         Command::GpuCheck(args) => run::gpu_check::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Version => Ok(version::print()),
     };
     arpo::cli::exit_code(result)

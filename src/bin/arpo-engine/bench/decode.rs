@@ -5,9 +5,7 @@
 //! round, so that a busy machine slows all of them, and ratios are medians over rounds. A reply
 //! is everything: pictures encoded, prompt prefilled, tokens decoded greedily.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
@@ -15,8 +13,10 @@ use arpo::policy::{Extension, FinishReason, SamplingParams, SessionId};
 use arpo::screen::{ProcessorConfig, preprocess};
 use arpo::types::{EpisodeId, ScreenSize, Screenshot};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tch::{Device, Kind, Tensor};
 
+use super::peer::{Peer, Scratch, median};
 use crate::engine::{Completion, Lane, LaneSpec};
 use crate::model::qwen2_5_vl::rope::merged_grid;
 use crate::model::{Weights, checkpoint};
@@ -29,6 +29,9 @@ const BATCHES: [usize; 2] = [1, 16];
 
 /// Tokens of text in a prompt, about what a first step has beside its screenshot.
 const TEXT_TOKENS: usize = 30;
+
+/// Ids that are kept for other things than text.
+const SPECIAL_TOKENS: usize = 8;
 
 /// Tokens of a reply: long enough that decoding dominates, as it does over an episode.
 const NEW_TOKENS: usize = 64;
@@ -71,23 +74,17 @@ pub struct BatchReport {
     pub agreement: f64,
 }
 
-/// Runs the comparison on the checkpoint in `folder` with the reference `python`.
-pub fn run(folder: &Path, python: &Path) -> anyhow::Result<DecodeReport> {
+/// Runs the comparison on the checkpoint in `folder`.
+pub fn run(folder: &Path) -> anyhow::Result<DecodeReport> {
     tch::set_num_threads(1);
     let _no_grad = tch::no_grad_guard();
     let weights = checkpoint::load(folder, Device::Cpu, Kind::Float)?;
     let processor = ProcessorConfig::open(folder)?;
     let bench = Bench { weights, processor };
-    let scratch = std::env::temp_dir().join(format!("arpo-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&scratch).context("cannot create a scratch folder")?;
-    let inputs = scratch.join("inputs.safetensors");
-    let report = bench
-        .write_inputs(&inputs)
-        .and_then(|()| Peer::start(python, folder, &inputs))
-        .and_then(|mut peer| bench.compare(&mut peer));
-    // A left-over scratch folder is no reason to withhold the figures.
-    let _ = std::fs::remove_dir_all(&scratch);
-    report
+    let scratch = Scratch::new()?;
+    let inputs = scratch.file("inputs.safetensors");
+    bench.write_inputs(&inputs)?;
+    bench.compare(&mut Peer::start(PEER, folder, &inputs, 1)?)
 }
 
 /// What our side needs.
@@ -130,8 +127,12 @@ impl Bench {
         let mut agreement = 0.0;
         for round in 0..ROUNDS {
             let ours = self.answer(&mut lane, round, batch)?;
-            let generate = peer.answer("generate", batch)?;
-            let by_hand = peer.answer("loop", batch)?;
+            let ask = |peer: &mut Peer, who: &str| -> anyhow::Result<Turn> {
+                let request = json!({"peer": who, "batch": batch, "new_tokens": NEW_TOKENS});
+                peer.ask(&request)
+            };
+            let generate = ask(peer, "generate")?;
+            let by_hand = ask(peer, "loop")?;
             if round == 0 {
                 agreement = share_equal(&ours.ids, &by_hand.ids);
                 continue;
@@ -213,8 +214,9 @@ impl Bench {
         let merged = merged_grid(&grid, config.vision.spatial_merge_size);
         let placeholders =
             vec![config.image_token_id as u32; merged.iter().product::<i64>() as usize];
-        // Past the special tokens.
-        let text = (0..TEXT_TOKENS).map(|i| (8 + (seed * 37 + i * 11) % 800) as u32);
+        // Past the special tokens, which come first in the shipped vocabulary.
+        let words = config.text.vocab_size as usize - SPECIAL_TOKENS;
+        let text = (0..TEXT_TOKENS).map(|i| (SPECIAL_TOKENS + (seed * 37 + i * 11) % words) as u32);
         let mut ids: Vec<u32> = text.collect();
         ids.splice(TEXT_TOKENS - 4..TEXT_TOKENS - 4, placeholders);
         Ok(Extension {
@@ -277,87 +279,9 @@ fn noise(seed: u64) -> Screenshot {
     Screenshot::new(ScreenSize { width, height }, rgb.collect())
 }
 
-/// The peers' process.
-struct Peer {
-    child: Child,
-    requests: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-    torch: String,
-}
-
-/// The first line it writes.
-#[derive(Deserialize)]
-struct Greeting {
-    torch: String,
-}
-
-impl Peer {
-    fn start(python: &Path, checkpoint: &Path, inputs: &Path) -> anyhow::Result<Self> {
-        let mut child = Command::new(python)
-            .args(["-c", PEER])
-            .args([checkpoint, inputs])
-            // One thread in every library it may load.
-            .envs([("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}; run `just setup-ref`", python.display()))?;
-        let requests = child.stdin.take();
-        let answers = BufReader::new(child.stdout.take().context("the peer has no output")?);
-        let mut peer = Self {
-            child,
-            requests,
-            answers,
-            torch: String::new(),
-        };
-        let greeting: Greeting = peer.read()?;
-        peer.torch = greeting.torch;
-        Ok(peer)
-    }
-
-    /// A peer's turn.
-    fn answer(&mut self, peer: &str, batch: usize) -> anyhow::Result<Turn> {
-        let request = serde_json::json!({"peer": peer, "batch": batch, "new_tokens": NEW_TOKENS});
-        let requests = self.requests.as_mut().context("the peer has no input")?;
-        writeln!(requests, "{request}").context("the peer has ended")?;
-        self.read()
-    }
-
-    /// Its next line.
-    fn read<T: for<'de> Deserialize<'de>>(&mut self) -> anyhow::Result<T> {
-        let mut line = String::new();
-        self.answers
-            .read_line(&mut line)
-            .context("the peer has ended")?;
-        serde_json::from_str(&line).context("the peer failed; its error is above")
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It ends with its input; waiting only keeps it from staying behind as a zombie.
-        self.requests = None;
-        let _ = self.child.wait();
-    }
-}
-
-/// The reference Python: `ARPO_REF_PYTHON`, else what `just setup-ref` made.
-pub fn reference_python() -> PathBuf {
-    std::env::var_os("ARPO_REF_PYTHON").map_or_else(
-        || arpo::config::assets::locate(".venv-ref/bin/python"),
-        PathBuf::from,
-    )
-}
-
 /// Share of equal tokens.
 fn share_equal(ours: &[Vec<u32>], theirs: &[Vec<u32>]) -> f64 {
     let pairs = ours.iter().flatten().zip(theirs.iter().flatten());
     let equal = pairs.filter(|(ours, theirs)| ours == theirs).count();
     equal as f64 / ours.iter().flatten().count().max(1) as f64
-}
-
-/// The middle value.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

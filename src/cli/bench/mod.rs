@@ -1,0 +1,69 @@
+//! `arpo bench`: figures, as ratios where a peer exists. Those that need libtorch are made by
+//! `arpo-engine`.
+
+mod memory;
+mod rollout;
+
+use std::process::ExitCode;
+
+use crate::cli::args::ProfileArgs;
+use crate::cli::engine;
+use crate::config::{ConfigError, Profile, Resolved};
+
+pub use rollout::RolloutArgs;
+
+/// Measure, beside a peer where there is one
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: Bench,
+}
+
+/// What can be measured.
+#[derive(Debug, clap::Subcommand)]
+pub enum Bench {
+    /// An epoch of slow desktops in virtual time beside what desktops and policy bound it to
+    Rollout(RolloutArgs),
+    /// Replies of the embedded policy beside transformers.generate and a hand-batched loop
+    Decode(PeerArgs),
+    /// Updates of the embedded trainer beside a hand-batched loop
+    Train(PeerArgs),
+}
+
+/// `arpo bench decode` and `arpo bench train`: they need the Python of `just setup-ref`.
+#[derive(Debug, clap::Args)]
+pub struct PeerArgs {
+    #[command(flatten)]
+    profile: ProfileArgs,
+    /// The figures as one JSON object on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl PeerArgs {
+    /// The profile, the demo's where none is named.
+    pub fn resolve(&self) -> Result<Profile, ConfigError> {
+        Ok(resolve_or(&self.profile, "demo")?.profile)
+    }
+}
+
+/// The profile that `args` name, else `default`.
+fn resolve_or(args: &ProfileArgs, default: &str) -> Result<Resolved, ConfigError> {
+    let mut args = args.clone();
+    if args.profiles.is_empty() {
+        args.profiles.push(default.to_owned());
+    }
+    args.resolve()
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.what {
+        Bench::Rollout(args) => rollout::run(args),
+        Bench::Decode(args) | Bench::Train(args) => {
+            // A bad profile is told without starting the engine.
+            args.resolve()?;
+            Err(engine::exec_engine())
+        }
+    }
+}

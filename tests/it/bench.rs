@@ -1,0 +1,107 @@
+//! `arpo bench` through the built program. Only what virtual time decides is asserted: it is the
+//! same on every machine. Figures of decoding and training need PyTorch and are made by hand.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_arpo"))
+        .arg("bench")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+/// The figures of a rehearsal, which are the last line.
+fn rollout(args: &[&str]) -> Value {
+    let output = bench(&[&["rollout", "--json"], args].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+/// What must not depend on the machine.
+fn virtual_figures(mut figures: Value) -> Value {
+    let fields = figures.as_object_mut().unwrap();
+    for name in ["wall_s", "lockstep_wall_s", "rss_mb"] {
+        assert!(fields.remove(name).unwrap().as_f64().unwrap() > 0.0);
+    }
+    // A handful of desktops may fit into pages that the process had already.
+    let desktop = fields.remove("bytes_per_desktop").unwrap();
+    assert!(desktop.as_u64().unwrap() < 1_000_000, "{desktop}");
+    figures
+}
+
+#[test]
+fn a_rehearsed_epoch_comes_close_to_its_bound_and_lock_step_does_not() {
+    let figures = virtual_figures(rollout(&["--desktops", "8", "--episodes", "1024"]));
+    let number = |name: &str| figures[name].as_f64().unwrap();
+    assert_eq!(figures["desktops"], 8);
+    assert_eq!(figures["episodes"], 1024);
+    assert_eq!(figures["errors"], 0);
+    let parts = ["policy_s", "desktops_s", "longest_s"].map(number);
+    let bound = parts.into_iter().fold(0.0, f64::max);
+    assert_eq!(number("bound_s"), bound);
+    let efficiency = number("efficiency_8");
+    assert!((efficiency - bound / number("epoch_s")).abs() < 1e-9);
+    assert!(efficiency <= 1.0, "faster than possible: {figures}");
+    assert!(efficiency >= 0.9, "desktops stand idle: {figures}");
+    assert!(number("lockstep_efficiency_8") < 0.5, "{figures}");
+    // What was drawn is what the law says, within the error of so many steps.
+    let drawn = number("desktops_s") / number("expected_desktops_s");
+    assert!((drawn - 1.0).abs() < 0.1, "{figures}");
+}
+
+#[test]
+fn the_same_rehearsal_gives_the_same_figures() {
+    let small = ["--desktops", "4", "--episodes", "8"];
+    let once = virtual_figures(rollout(&small));
+    assert_eq!(once, virtual_figures(rollout(&small)));
+    let other = rollout(&[&small[..], &["--set", "run.seed=2"]].concat());
+    assert_ne!(once["epoch_s"], other["epoch_s"]);
+}
+
+#[test]
+fn constant_latencies_give_times_that_can_be_added_up() {
+    let constant = [
+        "env.simulated.step_latency.sigma=0.0",
+        "env.simulated.step_latency.tail_probability=0.0",
+        "engine.cost.vision_call_us=0",
+        "engine.cost.vision_image_us=0",
+        "engine.cost.prefill_call_us=0",
+        "engine.cost.prefill_token_us=0",
+        "engine.cost.decode_call_us=0",
+        "engine.cost.decode_row_us=0",
+    ];
+    let sets = constant.iter().flat_map(|set| ["--set", set]);
+    let args: Vec<&str> = ["--desktops", "1", "--episodes", "6"]
+        .into_iter()
+        .chain(sets)
+        .collect();
+    let figures = rollout(&args);
+    // One desktop and a policy for nothing: the epoch is the desktop's work, in either schedule.
+    let work = figures["expected_desktops_s"].as_f64().unwrap();
+    for name in ["epoch_s", "lockstep_epoch_s", "bound_s", "desktops_s"] {
+        let found = figures[name].as_f64().unwrap();
+        assert!((found - work).abs() < 1e-6, "{name}: {figures}");
+    }
+    assert_eq!(figures["policy_s"], 0.0);
+}
+
+#[test]
+fn what_cannot_be_rehearsed_is_told() {
+    let told = |args: &[&str], code: i32, words: &str| {
+        let output = bench(args);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    };
+    told(&["rollout", "--env", "qemu"], 2, "values: simulated");
+    told(&["rollout", "--episodes", "0"], 2, "--episodes");
+    told(&["rollout", "--desktops", "0"], 2, "env.desktops");
+    let broken = ["rollout", "--desktops", "2", "--episodes", "2"];
+    let broken = [&broken[..], &["--set", "env.simulated.faults.crash=1.0"]].concat();
+    told(&broken, 1, "no episode came to its end");
+}
