@@ -27,8 +27,8 @@ pub(super) struct BatchShape {
 /// Slots whose lengths differ by more than this many tokens go into spans of their own.
 const MAX_PADDING: usize = 128;
 
-/// Plans of a batch whose rows are ordered by slot, one per chunk. Rows with one new token
-/// (decoding) in neighbouring slots share a span.
+/// Plans of a batch whose rows are ordered by slot, one per chunk. In neighbouring slots, rows with
+/// one new token (decoding) share a span, and rows of the same lengths (a group's first prompts).
 pub(super) fn chunk_plans<'a>(
     kv: &'a KvCache,
     rows: &[Row],
@@ -41,7 +41,7 @@ pub(super) fn chunk_plans<'a>(
             let write_rows: Vec<i64> = rows
                 .iter()
                 .flat_map(|row| (row.past..row.past + row.new).map(|at| (row.slot, at)))
-                .flat_map(|(slot, at)| kv.rows_of(slot, at))
+                .map(|(slot, at)| kv.row_of(slot, at))
                 .collect();
             let plan = ChunkPlan {
                 layers: kv.layers(rows[0].slot.chunk),
@@ -60,8 +60,8 @@ pub(super) fn chunk_plans<'a>(
 fn split_spans(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
     rows.chunk_by(|a, b| {
         let neighbours = a.slot.place + 1 == b.slot.place;
-        let alike = a.past.abs_diff(b.past) <= MAX_PADDING;
-        a.new == 1 && b.new == 1 && neighbours && alike
+        let padding = if a.new == 1 { MAX_PADDING } else { 0 };
+        neighbours && a.new == b.new && a.past.abs_diff(b.past) <= padding
     })
 }
 
@@ -69,8 +69,8 @@ fn split_spans(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
 fn span(rows: &[Row], shape: BatchShape) -> Span {
     let len = rows.iter().map(|row| row.past + row.new).max().unwrap_or(0);
     let mask = match rows {
-        [row] if row.new == 1 => None,
-        [row] => Some(causal_mask(row, shape)),
+        [row, ..] if 1 < row.new => Some(causal_mask(row, shape)),
+        [_] => None,
         _ => padding_mask(rows, len, shape),
     };
     Span {
@@ -82,7 +82,8 @@ fn span(rows: &[Row], shape: BatchShape) -> Span {
     }
 }
 
-/// For several new tokens of one row: each sees the past, itself and what is new before it.
+/// For several new tokens of rows like this one: each sees the past, itself and what is new
+/// before it.
 /// `[1, 1, groups * new, past + new]`.
 fn causal_mask(row: &Row, shape: BatchShape) -> Tensor {
     let (new, past) = (row.new as i64, row.past as i64);

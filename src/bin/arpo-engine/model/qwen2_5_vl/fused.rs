@@ -10,7 +10,7 @@ use tch::{Kind, Tensor};
 
 use super::config::TextConfig;
 use super::rope::{Rotary, text_rotary};
-use crate::model::weights::{DecoderLayerWeights, TextWeights, Weights};
+use crate::model::weights::{DecoderLayerWeights, Linear, TextWeights, Weights};
 
 /// The language model of one `Weights`, fused.
 #[derive(Debug)]
@@ -18,8 +18,11 @@ pub struct FusedText {
     config: TextConfig,
     layers: Vec<FusedLayer>,
     norm: Tensor,
-    /// Cosines and sines of text positions, `[positions, 2, head_dim]`.
-    text_angles: Tensor,
+    /// What keeps a norm of nothing from dividing by zero, as the shortest length of a state:
+    /// `sqrt(hidden * eps)`.
+    least_length: Tensor,
+    /// Turns of text positions, complex, `[positions, 1, head_dim / 2]`.
+    text_turns: Tensor,
 }
 
 /// One layer, fused.
@@ -43,12 +46,12 @@ struct FusedLayer {
 /// Keys and values of one layer of some slots; a slot holds one session.
 #[derive(Debug)]
 pub struct LayerKv {
-    /// `[slots, kv_heads, max_len, head_dim]`.
+    /// `[slots, kv_heads, max_len, head_dim]`; a pair's halves side by side, see `WideRotary`.
     pub keys: Tensor,
     /// `[slots, kv_heads, max_len, head_dim]`.
     pub values: Tensor,
-    /// The same memory as rows of one head at one token:
-    /// `[slots * 2 * kv_heads * max_len, head_dim]`, keys' heads before values' in each slot.
+    /// The same memory as rows of one token: `[slots * max_len, 2 * kv_heads, head_dim]`, keys'
+    /// heads before values'.
     pub rows: Tensor,
 }
 
@@ -61,7 +64,7 @@ pub struct ChunkPlan<'a> {
     pub first_token: i64,
     /// How many.
     pub tokens: i64,
-    /// Where each token's heads are written: `[tokens * 2 * kv_heads]` into `LayerKv::rows`.
+    /// Where each token is written: `[tokens]` into `LayerKv::rows`.
     pub write_rows: Tensor,
     /// Who attends together, covering the tokens in order.
     pub spans: Vec<Span>,
@@ -88,22 +91,23 @@ impl FusedText {
     pub fn new(weights: &Weights, max_positions: i64) -> Self {
         let config = weights.config.text.clone();
         let fold = weights.kind() == Kind::Float;
+        let gain = (config.hidden_size as f64).sqrt();
         let layers = weights
             .text
             .layers
             .iter()
-            .map(|layer| FusedLayer::new(layer, fold));
+            .map(|layer| FusedLayer::new(layer, config.head_dim(), fold.then_some(gain)));
         let layers = layers.collect();
         let options = (Kind::Int64, weights.device());
         let positions = Tensor::arange(max_positions, options).expand([3, 1, -1], true);
         let rotary = text_rotary(&config, &positions, weights.kind());
-        let text_angles = Tensor::stack(&[rotary.cos, rotary.sin], -2);
-        let text_angles = text_angles.reshape([max_positions, 2, config.head_dim()]);
         let TextWeights { norm, .. } = &weights.text;
+        let least_length = gain * config.rms_norm_eps.sqrt();
         Self {
             layers,
             norm: norm.detach(),
-            text_angles,
+            least_length: Tensor::from(least_length as f32).to_device(weights.device()),
+            text_turns: turns(&rotary),
             config,
         }
     }
@@ -111,22 +115,12 @@ impl FusedText {
     /// Rotary of tokens anywhere: `positions` `[3, 1, tokens]` int64.
     pub fn rotary(&self, positions: &Tensor) -> WideRotary {
         let rotary = text_rotary(&self.config, positions, self.norm.kind());
-        let shape = [-1, 1, self.config.head_dim()];
-        WideRotary::new(
-            &self.config,
-            &rotary.cos.reshape(shape),
-            &rotary.sin.reshape(shape),
-        )
+        WideRotary::new(&self.config, &turns(&rotary))
     }
 
     /// Rotary of text tokens, whose three positions agree: `positions` `[tokens]` int64.
     pub fn text_rotary(&self, positions: &Tensor) -> WideRotary {
-        let angles = self.text_angles.index_select(0, positions); // [tokens, 2, head_dim]
-        WideRotary::new(
-            &self.config,
-            &angles.narrow(1, 0, 1),
-            &angles.narrow(1, 1, 1),
-        )
+        WideRotary::new(&self.config, &self.text_turns.index_select(0, positions))
     }
 
     /// States after the last layer and norm, `[tokens, hidden]`, of tokens with embeddings
@@ -185,13 +179,9 @@ impl FusedText {
             self.config.num_key_value_heads,
         );
         let kv = &plan.layers[layer_idx];
-        let new_rows = qkv
-            .narrow(1, heads, 2 * kv_heads)
-            .reshape([-1, self.config.head_dim()]);
-        let _ = kv
-            .rows
-            .shallow_clone()
-            .index_copy_(0, &plan.write_rows, &new_rows);
+        let new_rows = qkv.narrow(1, heads, 2 * kv_heads);
+        let mut rows = kv.rows.shallow_clone();
+        let _ = rows.index_copy_(0, &plan.write_rows, &new_rows);
         let q = qkv.narrow(1, 0, heads);
         let mut first = 0;
         for span in &plan.spans {
@@ -233,15 +223,19 @@ impl FusedText {
         out.reshape([span.slots * span.new, self.config.hidden_size])
     }
 
-    /// Root-mean-square normalisation in float32; the weight is `None` where it is folded.
+    /// Root-mean-square normalisation in float32. Where the weight is folded (`None`), so is the
+    /// root of the hidden size, and what comes back has length 1.
+    ///
+    /// `x / sqrt(mean(x^2) + eps) = sqrt(hidden) * x / hypot(|x|, sqrt(hidden * eps))`, which is
+    /// three calls instead of five: at one token, calls are what takes the time.
     fn normed(&self, x: &Tensor, weight: Option<&Tensor>) -> Tensor {
         let kind = x.kind();
         let x = x.to_kind(Kind::Float);
-        let variance = x.square().mean_dim(-1, true, Kind::Float);
-        let normed = (x * (variance + self.config.rms_norm_eps).rsqrt()).to_kind(kind);
+        let length = x.norm_scalaropt_dim(2, [-1_i64].as_slice(), true);
+        let unit = x / length.hypot(&self.least_length);
         match weight {
-            Some(weight) => normed * weight,
-            None => normed,
+            Some(weight) => (unit * (self.config.hidden_size as f64).sqrt()).to_kind(kind) * weight,
+            None => unit,
         }
     }
 
@@ -252,7 +246,8 @@ impl FusedText {
 }
 
 impl FusedLayer {
-    fn new(layer: &DecoderLayerWeights, fold: bool) -> Self {
+    /// `gain` is what norms leave to the matrices behind them, where their weights are folded.
+    fn new(layer: &DecoderLayerWeights, head_dim: i64, gain: Option<f64>) -> Self {
         let DecoderLayerWeights {
             q_proj,
             k_proj,
@@ -260,19 +255,27 @@ impl FusedLayer {
             mlp,
             ..
         } = layer;
-        let projections = [q_proj, k_proj, v_proj];
-        let biases = projections.map(|proj| {
+        let bias = |proj: &Linear| {
             let zeros = || proj.weight.select(1, 0).zeros_like();
             proj.bias.as_ref().map_or_else(zeros, Tensor::detach)
-        });
-        let folded = |stacked: Tensor, norm: &Tensor| if fold { stacked * norm } else { stacked };
-        let kept = |norm: &Tensor| (!fold).then(|| norm.detach());
-        let qkv = Tensor::cat(&projections.map(|proj| proj.weight.detach()), 0);
+        };
+        let paired = |x: &Tensor| pair_rows(&x.detach(), head_dim);
+        let biases = [paired(&bias(q_proj)), paired(&bias(k_proj)), bias(v_proj)];
+        let qkv = [
+            paired(&q_proj.weight),
+            paired(&k_proj.weight),
+            v_proj.weight.detach(),
+        ];
+        let folded = |stacked: Tensor, norm: &Tensor| match gain {
+            Some(gain) => stacked * (norm * gain),
+            None => stacked,
+        };
+        let kept = |norm: &Tensor| gain.is_none().then(|| norm.detach());
         let gate_up = [&mlp.gate_proj, &mlp.up_proj].map(|proj| proj.weight.detach());
         let gate_up = Tensor::cat(&gate_up, 0);
         Self {
             input_layernorm: kept(&layer.input_layernorm),
-            qkv: folded(qkv, &layer.input_layernorm.detach()),
+            qkv: folded(Tensor::cat(&qkv, 0), &layer.input_layernorm.detach()),
             qkv_bias: Tensor::cat(&biases, 0),
             o_proj: layer.o_proj.weight.detach().tr(),
             post_attention_layernorm: kept(&layer.post_attention_layernorm),
@@ -282,28 +285,50 @@ impl FusedLayer {
     }
 }
 
+/// Turns of `rotary`, `[.., tokens, head_dim]`, as complex numbers `[tokens, 1, head_dim / 2]`.
+fn turns(rotary: &Rotary) -> Tensor {
+    let head_dim = *rotary.cos.size().last().expect("angles have dimensions");
+    let half = |x: &Tensor, start: i64| {
+        let x = x.reshape([-1, 1, head_dim]).to_kind(Kind::Float);
+        x.narrow(-1, start, head_dim / 2)
+    };
+    // Of the sines, the first half is negated.
+    Tensor::complex(&half(&rotary.cos, 0), &half(&rotary.sin, head_dim / 2))
+}
+
+/// Rows of a projection in the order that `WideRotary` turns: `[heads * head_dim, ..]` with the
+/// two numbers of a pair side by side, instead of half a head apart.
+fn pair_rows(x: &Tensor, head_dim: i64) -> Tensor {
+    let split = x.reshape([-1, 2, head_dim / 2, x.numel() as i64 / x.size()[0]]);
+    split.transpose(1, 2).reshape(x.size())
+}
+
 /// A rotary over queries, keys and values at once: it leaves the values alone.
+///
+/// Turning a pair of numbers is one complex product. The pairs of queries and keys stand side by
+/// side for it, which their product does not notice.
 #[derive(Debug)]
-pub struct WideRotary(Rotary);
+pub struct WideRotary(Tensor);
 
 impl WideRotary {
-    /// Widens `cos` and `sin`, `[tokens, 1, head_dim]`, to `[tokens, heads + 2 * kv_heads,
-    /// head_dim]`.
-    fn new(config: &TextConfig, cos: &Tensor, sin: &Tensor) -> Self {
-        let (tokens, _, head_dim) = cos.size3().expect("angles are [tokens, 1, head_dim]");
+    /// Widens `turns`, complex `[tokens, 1, head_dim / 2]`, to `[tokens, heads + 2 * kv_heads,
+    /// head_dim / 2]`.
+    fn new(config: &TextConfig, turns: &Tensor) -> Self {
+        let (tokens, _, half) = turns.size3().expect("turns are [tokens, 1, head_dim / 2]");
         let kv_heads = config.num_key_value_heads;
-        let turned = [tokens, config.num_attention_heads + kv_heads, head_dim];
-        let kept = cos.new_ones([1, 1, 1], (cos.kind(), cos.device()));
-        let kept = kept.expand([tokens, kv_heads, head_dim], false);
-        let widen = |x: &Tensor, rest: &Tensor| Tensor::cat(&[&x.expand(turned, false), rest], 1);
-        Self(Rotary {
-            cos: widen(cos, &kept),
-            sin: widen(sin, &kept.zeros_like()),
-        })
+        let turned = [tokens, config.num_attention_heads + kv_heads, half];
+        let kept = turns.new_ones([1, 1, 1], (turns.kind(), turns.device()));
+        let kept = kept.expand([tokens, kv_heads, half], false);
+        Self(Tensor::cat(&[&turns.expand(turned, false), &kept], 1))
     }
 
     /// Turns `[tokens, heads + 2 * kv_heads, head_dim]`.
     fn turn(&self, qkv: &Tensor) -> Tensor {
-        self.0.turn(qkv)
+        let (tokens, heads, head_dim) = qkv.size3().expect("heads are three-dimensional");
+        let pairs = qkv
+            .to_kind(Kind::Float)
+            .view([tokens, heads, head_dim / 2, 2]);
+        let turned = (pairs.view_as_complex() * &self.0).view_as_real();
+        turned.view([tokens, heads, head_dim]).to_kind(qkv.kind())
     }
 }
