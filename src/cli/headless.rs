@@ -51,12 +51,12 @@ impl Headless {
         let Some(header) = &state.header else { return };
         self.total = header.iterations;
         self.iterations.set_length(header.iterations);
-        let mut line = format!("run {}: ", header.run);
+        let mut parts = vec![format!("run {}:", header.run)];
         if header.iterations > 0 {
-            line += &format!("{} iterations, ", header.iterations);
+            parts.push(format!("{} iterations,", header.iterations));
         }
-        line += &format!("{} tasks, seed {}", header.num_tasks, header.seed);
-        self.line(&line);
+        parts.push(format!("{} tasks, seed {}", header.num_tasks, header.seed));
+        self.line(&parts.join(" "));
         if state.incarnation > 0 {
             let done = state.history.len() as u64;
             self.iterations.set_position(done);
@@ -168,15 +168,15 @@ fn evaluation_line(report: &EvalReport) -> String {
 
 /// The closing summary.
 pub fn summary_lines(summary: &RunSummary) -> Vec<String> {
-    let mut line = format!("{} after ", summary.status);
+    let mut parts = vec![format!("{} after", summary.status)];
     if summary.iterations > 0 {
-        line += &format!("{} iterations, ", summary.iterations);
+        parts.push(format!("{} iterations,", summary.iterations));
     }
-    line += &format!(
+    parts.push(format!(
         "{} episodes ({} errors), {:.1} s",
         summary.episodes, summary.env_errors, summary.wall_s.0
-    );
-    let mut lines = vec![line];
+    ));
+    let mut lines = vec![parts.join(" ")];
     if let Some(error) = &summary.error {
         lines.push(format!("error: {error}"));
     }

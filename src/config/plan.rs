@@ -433,13 +433,13 @@ fn check_text_model(pretrain: &PretrainConfig, c: &mut Checks) {
     }
     // Divisions below need heads; a missing one is reported above.
     let heads = model.num_attention_heads.max(1);
-    let divides = model.hidden_size % heads == 0;
+    let divides = model.hidden_size.is_multiple_of(heads);
     c.require(
         "pretrain.model.num_attention_heads",
         divides,
         "must divide pretrain.model.hidden_size",
     );
-    let divides = heads % model.num_key_value_heads.max(1) == 0;
+    let divides = heads.is_multiple_of(model.num_key_value_heads.max(1));
     c.require(
         "pretrain.model.num_key_value_heads",
         divides,
@@ -495,13 +495,15 @@ fn check_vision_model(pretrain: &PretrainConfig, c: &mut Checks) {
     }
     c.require(
         "pretrain.model.vision.num_heads",
-        vision.hidden_size % (4 * vision.num_heads.max(1)) == 0,
+        vision
+            .hidden_size
+            .is_multiple_of(4 * vision.num_heads.max(1)),
         "must split pretrain.model.vision.hidden_size into heads of a multiple of 4",
     );
     let merged_px = (vision.patch_size * vision.spatial_merge_size).max(1);
     c.require(
         "pretrain.model.vision.window_size",
-        vision.window_size % merged_px == 0,
+        vision.window_size.is_multiple_of(merged_px),
         "must be a multiple of patch_size * spatial_merge_size",
     );
     let inside = vision

@@ -239,14 +239,11 @@ fn render(leaves: &[Leaf], with_origin: bool) -> String {
             let _ = writeln!(out, "{gap}[{own_section}]");
             section = own_section;
         }
-        let _ = match with_origin {
-            true => writeln!(
-                out,
-                "{:40} # {}",
-                format!("{name} = {}", leaf.text),
-                leaf.origin
-            ),
-            false => writeln!(out, "{name} = {}", leaf.text),
+        let line = format!("{name} = {}", leaf.text);
+        let _ = if with_origin {
+            writeln!(out, "{line:40} # {}", leaf.origin)
+        } else {
+            writeln!(out, "{line}")
         };
     }
     out

@@ -279,7 +279,7 @@ impl Running<'_, '_> {
         let text = context
             .prompt
             .decode(&generation.ids)
-            .map_err(prompt_failed)?;
+            .map_err(|error| prompt_failed(&error))?;
         if self.job.purpose == Purpose::Train {
             self.screenshots.push(screenshot.clone());
         }
@@ -310,7 +310,7 @@ impl Running<'_, '_> {
         } else {
             prompt.next(size)
         };
-        piece.map_err(prompt_failed)
+        piece.map_err(|error| prompt_failed(&error))
     }
 
     /// Generates, unless the gate is shut meanwhile.
@@ -381,7 +381,7 @@ impl Running<'_, '_> {
             }
         }
         self.finish_step(step, before);
-        self.cap_steps(next)
+        Ok(self.cap_steps(next))
     }
 
     async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
@@ -398,14 +398,14 @@ impl Running<'_, '_> {
         }
     }
 
-    fn cap_steps(&self, next: Option<Next>) -> Result<Next, RolloutError> {
+    fn cap_steps(&self, next: Option<Next>) -> Next {
         match next {
             Some(Next::Look(_)) if self.actions_done >= self.context.max_steps => {
-                Ok(Next::End(EpisodeEnd::StepLimit))
+                Next::End(EpisodeEnd::StepLimit)
             }
-            Some(next) => Ok(next),
+            Some(next) => next,
             // The parser promises at least one action.
-            None => Ok(Next::End(EpisodeEnd::Malformed)),
+            None => Next::End(EpisodeEnd::Malformed),
         }
     }
 
@@ -515,7 +515,7 @@ enum Next {
     End(EpisodeEnd),
 }
 
-fn prompt_failed(error: PromptError) -> RolloutError {
+fn prompt_failed(error: &PromptError) -> RolloutError {
     RolloutError::Policy(PolicyError::Failed(error.to_string()))
 }
 

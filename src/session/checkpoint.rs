@@ -91,5 +91,5 @@ fn from_json<T: serde::de::DeserializeOwned>(
     let path = checkpoint.file(name);
     let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
     serde_json::from_slice(&bytes)
-        .map_err(|error| StoreError::damaged(&path, &error.to_string()).into())
+        .map_err(|error| StoreError::damaged(&path, error.to_string()).into())
 }

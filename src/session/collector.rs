@@ -100,7 +100,7 @@ impl Collector {
         let total = jobs.len() as u32;
         let tell = |done| {
             self.recorder
-                .emit(EventKind::PhaseProgress { phase, done, total })
+                .emit(EventKind::PhaseProgress { phase, done, total });
         };
         let collection = tokio::select! {
             collection = collect(&context, &mut self.envs, jobs, spec, &tell) => collection,

@@ -155,12 +155,11 @@ impl Control {
     }
 
     fn handle(&mut self, request: CommandRequest) {
-        match self.refusal(&request.command) {
-            Some(reason) => request.refuse(&reason),
-            None => {
-                request.accept();
-                self.obey(request);
-            }
+        if let Some(reason) = self.refusal(&request.command) {
+            request.refuse(&reason);
+        } else {
+            request.accept();
+            self.obey(request);
         }
         self.tell_state();
     }

@@ -258,7 +258,7 @@ impl TrainSession {
         let png = self.run.png(hash)?;
         let path = self.run.png_path(hash).unwrap_or_default();
         let decoded = decode_png(&png);
-        Ok(decoded.map_err(|error| StoreError::damaged(&path, &error.to_string()))?)
+        Ok(decoded.map_err(|error| StoreError::damaged(&path, error.to_string()))?)
     }
 
     /// Trajectories with their advantages; also how many each group has.
@@ -387,7 +387,7 @@ impl TrainSession {
 
 /// Nine in ten failures are no bad luck: stop instead of training on the rest.
 fn check_errors(collection: &Collection, iteration: Iteration) -> Result<(), SessionError> {
-    let failures = collection
+    let mut failures = collection
         .outcomes
         .iter()
         .filter_map(|outcome| match outcome {
@@ -395,7 +395,7 @@ fn check_errors(collection: &Collection, iteration: Iteration) -> Result<(), Ses
             Outcome::Scored(_) => None,
         });
     let (failed, total) = (failures.clone().count(), collection.outcomes.len());
-    match failures.last() {
+    match failures.next_back() {
         Some(last) if failed * 10 >= total * 9 => Err(SessionError::TooManyErrors {
             failed,
             total,

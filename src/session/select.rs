@@ -173,7 +173,7 @@ pub(super) fn prefill(
     let path = from.join(SUCCESSES);
     let text = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
     let ids: Vec<EpisodeId> = serde_json::from_slice(&text)
-        .map_err(|error| StoreError::damaged(&path, &error.to_string()))?;
+        .map_err(|error| StoreError::damaged(&path, error.to_string()))?;
     let mut stored = 0;
     for id in ids {
         let mut episode = source.episode(id)?;

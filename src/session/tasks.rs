@@ -76,7 +76,7 @@ pub fn load_tasks(path: &Path) -> Result<Vec<Arc<Task>>, SessionError> {
     ids.iter()
         .map(|id| {
             let task = suite::task_by_id(id).map(Arc::new);
-            task.map_err(|error| tasks_error(path, error.to_string()))
+            task.map_err(|error| tasks_error(path, &error.to_string()))
         })
         .collect()
 }
@@ -84,14 +84,14 @@ pub fn load_tasks(path: &Path) -> Result<Vec<Arc<Task>>, SessionError> {
 /// One task a file, in OSWorld's JSON.
 fn load_folder(folder: &Path) -> Result<Vec<Arc<Task>>, SessionError> {
     let entries =
-        std::fs::read_dir(folder).map_err(|error| tasks_error(folder, error.to_string()))?;
+        std::fs::read_dir(folder).map_err(|error| tasks_error(folder, &error.to_string()))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_json = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "json");
     let mut paths: Vec<PathBuf> = paths.filter(is_json).collect();
     paths.sort();
     if paths.is_empty() {
         let reason = "no task file in it; task files end in .json".to_owned();
-        return Err(tasks_error(folder, reason));
+        return Err(tasks_error(folder, &reason));
     }
     paths
         .iter()
@@ -101,10 +101,10 @@ fn load_folder(folder: &Path) -> Result<Vec<Arc<Task>>, SessionError> {
 
 fn read_json<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, SessionError> {
     let text =
-        std::fs::read_to_string(path).map_err(|error| tasks_error(path, error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| tasks_error(path, format!("not {what}: {error}")))
+        std::fs::read_to_string(path).map_err(|error| tasks_error(path, &error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| tasks_error(path, &format!("not {what}: {error}")))
 }
 
-fn tasks_error(path: &Path, reason: String) -> SessionError {
+fn tasks_error(path: &Path, reason: &str) -> SessionError {
     SessionError::Tasks(format!("{}: {reason}", path.display()))
 }

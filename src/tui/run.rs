@@ -282,7 +282,7 @@ impl Console {
                     .map_err(|source| TuiError::Terminal {
                         what: "set the mouse of",
                         source,
-                    })?
+                    })?;
             }
         }
         Ok(None)

@@ -15,6 +15,7 @@ pub(crate) fn fixtures() -> PathBuf {
 
 /// Runs the Python file `script` (under `fixtures`) with `input` on its standard input and
 /// gives its standard output; `None` where references are switched off.
+#[expect(clippy::print_stderr, reason = "a skipped test says so by name")]
 pub(crate) fn run(script: &str, input: &str) -> Option<String> {
     if std::env::var_os("ARPO_NO_REF").is_some_and(|value| value == "1") {
         eprintln!("skipped, ARPO_NO_REF=1: {script}");

@@ -1,6 +1,7 @@
 //! Every family: solvable by the expert, worth nothing untouched, mended after mistakes. And
 //! the desktop itself: keys, clipboard, undo, hit areas, faults.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -162,11 +163,22 @@ fn wrong_ids_say_what_would_be_right() {
     assert!(message("compact/ed_subb/1").contains("\"ed_sub\""));
 }
 
-/// Changes with every pixel, word or task that the shipped agent was trained on. Whoever
-/// changes it remakes the agent.
+/// The renderer's hash changes with every pixel, word or task that the shipped agent was trained
+/// on. Whoever changes them remakes the agent and its card.
 #[test]
-fn the_renderer_is_the_one_the_agent_was_trained_on() {
-    assert_eq!(renderer_hash(), "0133a00df2105e3ceed4b11d2a7b3265");
+fn the_shipped_agent_was_trained_on_this_renderer() {
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/agent");
+    let card = std::fs::read_to_string(agent.join("README.md")).unwrap();
+    let named = |key: &str| {
+        let line = card.lines().find_map(|line| line.strip_prefix(key));
+        line.unwrap().trim().to_owned()
+    };
+    assert_eq!(named("renderer_hash:"), renderer_hash());
+    let weights = std::fs::read(agent.join("model.safetensors")).unwrap();
+    assert_eq!(
+        named("weights_hash:"),
+        blake3::hash(&weights).to_hex()[..32]
+    );
 }
 
 #[test]

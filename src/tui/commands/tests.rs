@@ -106,12 +106,11 @@ fn the_palette_finds_by_letters_and_names_the_nearest() {
 fn check_sends(line: &str, expected: Option<Command>) {
     let mut app = app(Link::Live);
     let effects = run_line(&mut app, line);
-    match expected {
-        Some(command) => assert_eq!(effects, [Effect::Send(0, command)]),
-        None => {
-            assert!(effects.is_empty(), "{line}");
-            assert!(app.ui.message.is_some(), "{line} says nothing");
-        }
+    if let Some(command) = expected {
+        assert_eq!(effects, [Effect::Send(0, command)]);
+    } else {
+        assert!(effects.is_empty(), "{line}");
+        assert!(app.ui.message.is_some(), "{line} says nothing");
     }
 }
 

@@ -49,7 +49,7 @@ pub fn reorder(app: &mut App) {
     let mut all = rows(&app.run, &app.ui.fleet, app.run_now_ms());
     match app.ui.fleet.sort {
         FleetSort::Attention => {
-            all.sort_by_key(|row| (row.attention, slowness(row), row.key.number()))
+            all.sort_by_key(|row| (row.attention, slowness(row), row.key.number()));
         }
         FleetSort::Number => all.sort_by_key(|row| row.key.number()),
     }

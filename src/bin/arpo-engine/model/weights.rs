@@ -246,11 +246,6 @@ impl Weights {
         copy
     }
 
-    /// The same weights on a device in a kind; shares memory where both are right already.
-    pub fn to(&self, device: Device, kind: Kind) -> Self {
-        self.map(|_, tensor| tensor.to_device(device).to_kind(kind))
-    }
-
     /// The same configuration and version over other tensors of the same names.
     pub fn map(&self, mut change: impl FnMut(&str, &Tensor) -> Tensor) -> Self {
         let tensors = self
