@@ -13,8 +13,8 @@ const REMEDY: &str = "run `just setup && cargo build --release`";
 /// Tensors of a few MB come and go with every layer: by default their memory goes back to the
 /// system each time and is mapped and zeroed again, a tenth to a fifth of all time.
 pub const ALLOCATOR_VARIABLE: &str = "GLIBC_TUNABLES";
-const ALLOCATOR: &str = "glibc.malloc.mmap_threshold=33554432:\
-     glibc.malloc.trim_threshold=1073741824:glibc.malloc.mxfast=0";
+const ALLOCATOR: &str =
+    "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824";
 
 /// Replaces this process by `arpo-engine` with the arguments of this one. Comes back only with the
 /// reason why it could not.

@@ -30,12 +30,14 @@ pub enum Attention<'a> {
     Masked(&'a Tensor),
 }
 
-/// States after the last layer and norm.
+/// States after the last layer and norm: what tests hold training and decoding against, which
+/// compute less.
 ///
 /// - `inputs_embeds`: `[batch, seq, hidden]`
 /// - `position_ids`: `[3, batch, seq]`, int64
 ///
 /// Returns `[batch, seq, hidden]`. Differentiable in the weights and the embeddings.
+#[cfg(test)]
 pub fn forward(
     weights: &Weights,
     inputs_embeds: &Tensor,

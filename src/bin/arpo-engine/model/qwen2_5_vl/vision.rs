@@ -59,16 +59,13 @@ pub fn encode(weights: &Weights, pixel_values: &Tensor, grid_thw: &[[i64; 3]]) -
 pub fn encode_planned(weights: &Weights, pixel_values: &Tensor, plan: &GridPlan) -> Tensor {
     let config = &weights.config.vision;
     let visual = &weights.visual;
-    // The kernel covers a patch exactly, so the convolution is a product. A still picture fills
-    // all frames of its patches alike: one frame under the sum of their kernels does.
-    let frame = config.patch_size * config.patch_size;
-    let frames = [-1, config.in_channels, config.temporal_patch_size, frame];
-    let flat = [-1, config.in_channels * frame];
-    let kernel = visual.patch_embed.reshape(frames);
-    let kernel = kernel.sum_dim_intlist([2_i64].as_slice(), false, weights.kind());
-    let kernel = kernel.reshape(flat);
-    let patches = pixel_values.reshape(frames).select(2, 0).reshape(flat);
-    let patches = patches.to_device(weights.device()).to_kind(weights.kind());
+    // The kernel covers a patch exactly, so the convolution is a product.
+    let kernel = visual
+        .patch_embed
+        .reshape([config.hidden_size, config.patch_dim()]);
+    let patches = pixel_values
+        .to_device(weights.device())
+        .to_kind(weights.kind());
     let hidden = patches.linear(&kernel, None::<&Tensor>); // [patches, hidden]
     let mut hidden = hidden
         .reshape([-1, config.merge_unit(), config.hidden_size])
