@@ -639,8 +639,8 @@ impl Prepared {
         // No text position can exceed the number of tokens.
         let text = FusedText::new(&weights, spec.context_tokens as i64);
         Self {
-            text,
             weights,
+            text,
             epoch,
         }
     }

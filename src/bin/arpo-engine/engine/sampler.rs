@@ -43,9 +43,10 @@ impl Sampler {
         }
         let uniform: f64 = self.rng.random();
         let probs = softmax(logits, params.temperature);
-        let id = match params.top_p < 1.0 {
-            true => draw_nucleus(&probs, f64::from(params.top_p), uniform),
-            false => draw(probs.iter().copied().enumerate(), uniform),
+        let id = if params.top_p < 1.0 {
+            draw_nucleus(&probs, f64::from(params.top_p), uniform)
+        } else {
+            draw(probs.iter().copied().enumerate(), uniform)
         };
         Sampled {
             id: id as u32,
@@ -70,7 +71,9 @@ fn softmax(logits: &[f32], temperature: f32) -> Vec<f64> {
         .map(|logit| f64::from((logit - max) / temperature).exp())
         .collect();
     let sum: f64 = probs.iter().sum();
-    probs.iter_mut().for_each(|prob| *prob /= sum);
+    for prob in &mut probs {
+        *prob /= sum;
+    }
     probs
 }
 

@@ -89,14 +89,8 @@ impl LaneThread {
 
     /// Asks the lane.
     pub(super) fn send(&self, request: Request) -> Result<(), PolicyError> {
-        let sent = self
-            .requests
-            .as_ref()
-            .map(|requests| requests.send(request));
-        match sent {
-            Some(Ok(())) => Ok(()),
-            Some(Err(_)) | None => Err(gone()),
-        }
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(request).map_err(|_| gone())
     }
 
     /// Work done so far.
@@ -128,11 +122,12 @@ fn serve(weights: Weights, spec: LaneSpec, inbox: &Receiver<Request>, shown: &Mu
     tch::set_num_threads(1);
     let _no_grad = tch::no_grad_guard();
     let mut waiters = HashMap::new();
-    let mut lane = catch_unwind(AssertUnwindSafe(|| Lane::new(weights, spec))).map_err(describe);
+    let mut lane = catch_unwind(AssertUnwindSafe(|| Lane::new(weights, spec)))
+        .map_err(|panic| describe(panic.as_ref()));
     for request in inbox {
         let served = match &mut lane {
             Ok(lane) => catch_unwind(AssertUnwindSafe(|| handle(lane, &mut waiters, request)))
-                .map_err(describe),
+                .map_err(|panic| describe(panic.as_ref())),
             Err(reason) => {
                 refuse(request, reason);
                 continue;
@@ -243,7 +238,7 @@ impl Waiter {
 }
 
 /// First line of a panic's message; torch appends its C++ stack.
-fn describe(panic: Box<dyn Any + Send>) -> String {
+fn describe(panic: &(dyn Any + Send)) -> String {
     let message = panic
         .downcast_ref::<String>()
         .map(String::as_str)

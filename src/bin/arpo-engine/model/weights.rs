@@ -50,6 +50,7 @@ pub struct Linear {
 }
 
 /// The three matrices of a gated MLP.
+#[expect(clippy::struct_field_names, reason = "the names of the checkpoint")]
 #[derive(Debug)]
 pub struct Mlp {
     /// `[intermediate, hidden]`.
@@ -231,9 +232,13 @@ impl Weights {
     /// A copy that later updates do not reach, numbered `version`: what publishing hands out.
     /// Tensors that `trainable` does not name are shared, since nothing writes to them.
     pub fn snapshot(&self, version: PolicyVersion, trainable: impl Fn(&str) -> bool) -> Self {
-        let mut copy = self.map(|name, tensor| match trainable(name) {
-            true => tensor.detach().copy(),
-            false => tensor.detach(),
+        let mut copy = self.map(|name, tensor| {
+            let tensor = tensor.detach();
+            if trainable(name) {
+                tensor.copy()
+            } else {
+                tensor
+            }
         });
         copy.version = version;
         if self

@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
         if self.step == VISION_STEPS {
             agent::tie_keys(&self.weights);
         }
-        let plans = lanes::split_by_cost(self.plan(), self.num_lanes, |plan| plan.screenshots());
+        let plans = lanes::split_by_cost(self.plan(), self.num_lanes, Plan::screenshots);
         let inputs = plans
             .into_iter()
             .map(|plan| {

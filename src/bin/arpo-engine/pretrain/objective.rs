@@ -293,7 +293,7 @@ fn text_loss(
     let hidden = rms_norm(&hidden, &weights.text.norm, config.rms_norm_eps);
     let pointers = pointer_loss(weights, heads, rows, &middle, tally);
     let (mut told, mut best) = (Vec::new(), Vec::new());
-    for (logits, wanted) in batch.logits_of(weights, hidden, 1.0) {
+    for (logits, wanted) in batch.logits_of(weights, &hidden, 1.0) {
         best.push(no_grad(|| logits.argmax(-1, false)));
         let logprobs = logits.log_softmax(-1, Kind::Float);
         told.push(logprobs.gather(-1, &wanted, false));

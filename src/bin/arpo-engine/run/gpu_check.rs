@@ -265,7 +265,7 @@ fn record(sample: &mut TrainSample, extension: Extension, reply: &Generation) {
 /// The same with an advantage: good and bad ones in turn, not in balance.
 fn with_signal(sample: TrainSample, index: usize, count: usize) -> TrainSample {
     TrainSample {
-        advantage: if index % 2 == 0 { 1.0 } else { -0.5 },
+        advantage: if index.is_multiple_of(2) { 1.0 } else { -0.5 },
         weight: 1.0 / (sample.num_sampled().max(1) * count) as f32,
         ..sample
     }

@@ -25,13 +25,12 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let pool = wiring::tasks_of(&profile.tasks.pool)?;
     let heldout = heldout(&profile.tasks.heldout, profile.eval.heldout_instances)?;
     let prompt = wiring::open_prompt(profile)?;
-    let mut open = match &args.resume {
-        Some(path) => OpenRun::resume(path, &resolved).await?,
-        None => {
-            let path = wiring::new_run_path(args.run.as_deref(), profile, &args.overlay());
-            let planned = profile.run.iterations;
-            OpenRun::create(&path, &resolved, &args.overlay(), pool.len(), planned).await?
-        }
+    let mut open = if let Some(path) = &args.resume {
+        OpenRun::resume(path, &resolved).await?
+    } else {
+        let path = wiring::new_run_path(args.run.as_deref(), profile, &args.overlay());
+        let planned = profile.run.iterations;
+        OpenRun::create(&path, &resolved, &args.overlay(), pool.len(), planned).await?
     };
     open.heed_signals(args.detached)?;
     let shown = if args.detached {

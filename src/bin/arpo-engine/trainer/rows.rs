@@ -120,7 +120,7 @@ impl Batch {
     pub fn logits_of(
         &self,
         weights: &Weights,
-        hidden: Tensor,
+        hidden: &Tensor,
         temperature: f64,
     ) -> impl Iterator<Item = (Tensor, Tensor)> {
         let places = self.places.to_device(weights.device());

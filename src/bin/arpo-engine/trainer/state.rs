@@ -84,14 +84,12 @@ impl Trainer {
     }
 
     /// Hash of the master weights, 32 hex digits: the same bits give the same hash.
-
     pub fn weights_hash(&self) -> String {
         weights_hash(&self.weights)
     }
 }
 
 /// Hash of names, shapes and float32 bits of all tensors, 32 hex digits.
-
 pub fn weights_hash(weights: &Weights) -> String {
     let mut hasher = blake3::Hasher::new();
     for (name, tensor) in weights.named() {

@@ -134,9 +134,10 @@ fn look(
     // kernel for float32 does, and the one without holds all scores in memory.
     let groups = config.num_attention_heads / config.num_key_value_heads;
     let grouped = 1 < groups && x.device() == Device::Cpu;
-    let (k, v) = match grouped {
-        true => (k, v),
-        false => (repeat_kv(&k, groups), repeat_kv(&v, groups)),
+    let (k, v) = if grouped {
+        (k, v)
+    } else {
+        (repeat_kv(&k, groups), repeat_kv(&v, groups))
     };
     let out = Tensor::scaled_dot_product_attention(&q, &k, &v, mask, 0.0, is_causal, None, grouped);
     out.transpose(1, 2).reshape([batch, seq, -1])
