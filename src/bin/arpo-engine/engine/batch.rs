@@ -41,7 +41,7 @@ pub(super) fn chunk_plans<'a>(
             let write_rows: Vec<i64> = rows
                 .iter()
                 .flat_map(|row| (row.past..row.past + row.new).map(|at| (row.slot, at)))
-                .map(|(slot, at)| kv.row_of(slot, at))
+                .flat_map(|(slot, at)| kv.rows_of(slot, at))
                 .collect();
             let plan = ChunkPlan {
                 layers: kv.layers(rows[0].slot.chunk),

@@ -1,7 +1,7 @@
 //! KV memory: slots of fixed length, one a session, in chunks made on demand up to a budget.
 //!
-//! A slot is contiguous, token by token, so that a batch whose slots lie side by side attends on a
-//! view, without gathering. Who is evicted is the lane's business, not this module's.
+//! A slot is contiguous per head, so that a batch whose slots lie side by side attends on a view,
+//! without gathering. Who is evicted is the lane's business, not this module's.
 //!
 //! Invariant: memory is zeroed once, when its chunk is made, so that what a mask hides is always
 //! finite (0 * NaN would not be).
@@ -30,7 +30,7 @@ pub struct KvCache {
     chunks: Vec<Chunk>,
     max_chunks: usize,
     slot_bytes: usize,
-    /// `[layers, slots, max_len, 2 * kv_heads, head_dim]`.
+    /// `[layers, slots, 2 * kv_heads, max_len, head_dim]`.
     chunk_shape: [i64; 5],
     device: Device,
     kind: Kind,
@@ -39,7 +39,7 @@ pub struct KvCache {
 /// Slots made together.
 #[derive(Debug)]
 struct Chunk {
-    /// `[layers, slots, max_len, 2 * kv_heads, head_dim]`.
+    /// `[layers, slots, 2 * kv_heads, max_len, head_dim]`.
     storage: Tensor,
     layers: Vec<LayerKv>,
     used: Vec<bool>,
@@ -66,7 +66,7 @@ impl KvCache {
             chunks: Vec::new(),
             max_chunks: budget_slots / slots_per_chunk,
             slot_bytes,
-            chunk_shape: [layers, slots_per_chunk as i64, max_len, heads, head_dim],
+            chunk_shape: [layers, slots_per_chunk as i64, heads, max_len, head_dim],
             device: weights.device(),
             kind,
         }
@@ -99,7 +99,7 @@ impl KvCache {
             let storage = &self.chunks[slot.chunk].storage;
             storage
                 .select(1, slot.place as i64)
-                .narrow(1, 0, len as i64)
+                .narrow(2, 0, len as i64)
         };
         view(to).copy_(&view(from));
     }
@@ -109,10 +109,12 @@ impl KvCache {
         &self.chunks[chunk].layers
     }
 
-    /// Row of `LayerKv::rows` that holds the token at `position` of `slot`.
-    pub fn row_of(&self, slot: Slot, position: usize) -> i64 {
-        let [_, _, max_len, _, _] = self.chunk_shape;
-        slot.place as i64 * max_len + position as i64
+    /// Rows of `LayerKv::rows` that hold the heads of the token at `position` of `slot`, keys
+    /// before values.
+    pub fn rows_of(&self, slot: Slot, position: usize) -> impl Iterator<Item = i64> + use<> {
+        let [_, _, heads, max_len, _] = self.chunk_shape;
+        let first = slot.place as i64 * heads;
+        (first..first + heads).map(move |head| head * max_len + position as i64)
     }
 
     /// Bytes of the slots in use.
@@ -128,15 +130,14 @@ impl KvCache {
 
 impl Chunk {
     fn new(shape: [i64; 5], kind: Kind, device: Device) -> Self {
-        let [layers, slots, max_len, heads, head_dim] = shape;
+        let [layers, slots, heads, _, head_dim] = shape;
         let storage = Tensor::zeros(shape, (kind, device));
         let layer_kv = |layer_idx| {
-            let layer: Tensor = storage.get(layer_idx); // [slots, max_len, 2 * kv_heads, head_dim]
-            let half = |first| layer.narrow(2, first, heads / 2).transpose(1, 2);
+            let layer: Tensor = storage.get(layer_idx); // [slots, 2 * kv_heads, max_len, head_dim]
             LayerKv {
-                keys: half(0),
-                values: half(heads / 2),
-                rows: layer.view([slots * max_len, heads, head_dim]),
+                keys: layer.narrow(1, 0, heads / 2),
+                values: layer.narrow(1, heads / 2, heads / 2),
+                rows: layer.view([-1, head_dim]),
             }
         };
         let layers = (0..layers).map(layer_kv).collect();

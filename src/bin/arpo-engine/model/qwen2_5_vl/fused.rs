@@ -50,8 +50,8 @@ pub struct LayerKv {
     pub keys: Tensor,
     /// `[slots, kv_heads, max_len, head_dim]`.
     pub values: Tensor,
-    /// The same memory as rows of one token: `[slots * max_len, 2 * kv_heads, head_dim]`, keys'
-    /// heads before values'.
+    /// The same memory as rows of one head at one token:
+    /// `[slots * 2 * kv_heads * max_len, head_dim]`, keys' heads before values' in each slot.
     pub rows: Tensor,
 }
 
@@ -64,7 +64,7 @@ pub struct ChunkPlan<'a> {
     pub first_token: i64,
     /// How many.
     pub tokens: i64,
-    /// Where each token is written: `[tokens]` into `LayerKv::rows`.
+    /// Where each token's heads are written: `[tokens * 2 * kv_heads]` into `LayerKv::rows`.
     pub write_rows: Tensor,
     /// Who attends together, covering the tokens in order.
     pub spans: Vec<Span>,
@@ -179,7 +179,9 @@ impl FusedText {
             self.config.num_key_value_heads,
         );
         let kv = &plan.layers[layer_idx];
-        let new_rows = qkv.narrow(1, heads, 2 * kv_heads);
+        let new_rows = qkv
+            .narrow(1, heads, 2 * kv_heads)
+            .reshape([-1, self.config.head_dim()]);
         let mut rows = kv.rows.shallow_clone();
         let _ = rows.index_copy_(0, &plan.write_rows, &new_rows);
         let q = qkv.narrow(1, 0, heads);
