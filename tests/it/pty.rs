@@ -162,7 +162,7 @@ fn keys_move_through_the_screens_and_q_restores_the_terminal() {
     session.press("3");
     session.wait_for("Group std");
     session.press("4");
-    session.wait_for("raise env.desktops_max");
+    session.wait_for("source all");
     session.press("?");
     session.wait_for("Codes of the matrix");
     session.press("\x1b");
