@@ -59,22 +59,26 @@ pub(super) fn spawn_terminal(
 }
 
 /// Turns HUP, TERM and INT into leaving and TSTP into suspending. After the console they end the
-/// process, as they would have without it: their handlers cannot be taken back.
+/// process, as they would have without it: their handlers cannot be taken back. Once this returns
+/// they are in force, so call it before the terminal is taken over.
 pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
     let runtime = single_runtime("signal")?;
+    let kinds = [
+        SignalKind::hangup(),
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::from_raw(SIGTSTP),
+    ];
+    let entered = runtime.enter();
+    // A kind that cannot be caught keeps its default action.
+    let caught = kinds.map(|kind| signal(kind).ok().map(|stream| (kind, stream)));
+    drop(entered);
     spawn("signal", move || {
         runtime.block_on(async move {
-            let kinds = [
-                SignalKind::hangup(),
-                SignalKind::terminate(),
-                SignalKind::interrupt(),
-                SignalKind::from_raw(SIGTSTP),
-            ];
-            let mut waiting = FuturesUnordered::new();
-            for kind in kinds {
-                // A kind that cannot be caught keeps its default action.
-                waiting.extend(signal(kind).ok().map(|stream| next_signal(kind, stream)));
-            }
+            let caught = caught.into_iter().flatten();
+            let mut waiting: FuturesUnordered<_> = caught
+                .map(|(kind, stream)| next_signal(kind, stream))
+                .collect();
             while let Some((kind, stream)) = waiting.next().await {
                 let suspends = kind.as_raw_value() == SIGTSTP;
                 let wake = if suspends { Wake::Suspend } else { Wake::Leave };

@@ -131,11 +131,11 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
     let (requests, requested) = async_mpsc::channel(COMMANDS);
     let worker = spawn_pictures(pictures, wakes.clone())?;
     let done = Arc::new(AtomicBool::new(false));
+    feed::spawn_signals(wakes.clone())?;
     let mut terminal = ConsoleTerminal::take().map_err(|source| TuiError::Terminal {
         what: "take over",
         source,
     })?;
-    feed::spawn_signals(wakes.clone())?;
     feed::spawn_source(items, commands, requested, wakes.clone())?;
     feed::spawn_terminal(wakes, Arc::clone(&done))?;
     let mut console = Console {

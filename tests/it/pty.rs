@@ -94,6 +94,17 @@ impl Session {
         }
     }
 
+    /// Reads until `text` has left the screen.
+    #[track_caller]
+    fn wait_until_gone(&mut self, text: &str) {
+        while self.screen.screen().contents().contains(text) {
+            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
+                panic!("{text:?} stays on:\n{}", self.screen.screen().contents());
+            };
+            self.take(&bytes);
+        }
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
         self.raw.extend_from_slice(bytes);
@@ -164,8 +175,9 @@ fn keys_move_through_the_screens_and_q_restores_the_terminal() {
     session.press("4");
     session.wait_for("source all");
     session.press("?");
-    session.wait_for("Codes of the matrix");
+    session.wait_for("asks the engine");
     session.press("\x1b");
+    session.wait_until_gone("asks the engine");
     session.resize(40, 120);
     session.press("1");
     session.wait_for("thought");
