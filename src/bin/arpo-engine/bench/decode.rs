@@ -70,6 +70,8 @@ pub struct BatchReport {
     pub ratio_loop: f64,
     /// Tokens sampled by us a second, encoding and prefill included.
     pub tokens_per_s: f64,
+    /// Share of our time spent in decoding; the rest encodes pictures and prefills.
+    pub decode_share: f64,
     /// Share of tokens on which we and the loop agree.
     pub agreement: f64,
 }
@@ -97,6 +99,9 @@ struct Bench {
 #[derive(Debug, Deserialize)]
 struct Turn {
     seconds: f64,
+    /// Of those, in decoding; told by us alone.
+    #[serde(default)]
+    decode_seconds: f64,
     ids: Vec<Vec<u32>>,
 }
 
@@ -123,7 +128,8 @@ impl Bench {
     /// Rounds of one batch size.
     fn compare_batch(&self, peer: &mut Peer, batch: usize) -> anyhow::Result<BatchReport> {
         let mut lane = self.lane();
-        let (mut ratios_generate, mut ratios_loop, mut seconds) = (vec![], vec![], vec![]);
+        let (mut ratios_generate, mut ratios_loop) = (vec![], vec![]);
+        let (mut seconds, mut decode_shares) = (vec![], vec![]);
         let mut agreement = 0.0;
         for round in 0..ROUNDS {
             let ours = self.answer(&mut lane, round, batch)?;
@@ -140,12 +146,14 @@ impl Bench {
             ratios_generate.push(ours.seconds / generate.seconds);
             ratios_loop.push(ours.seconds / by_hand.seconds);
             seconds.push(ours.seconds);
+            decode_shares.push(ours.decode_seconds / ours.seconds);
         }
         Ok(BatchReport {
             batch,
             ratio_generate: median(ratios_generate),
             ratio_loop: median(ratios_loop),
             tokens_per_s: (batch * NEW_TOKENS) as f64 / median(seconds),
+            decode_share: median(decode_shares),
             agreement,
         })
     }
@@ -162,7 +170,12 @@ impl Bench {
             lane.generate(SessionId(number), prompt, GREEDY)?;
         }
         let mut ids = vec![Vec::new(); batch];
+        let (mut tick_started, mut decode_seconds) = (started, 0.0);
         while let Some(report) = lane.tick() {
+            if report.work.decoded_rows > 0 {
+                decode_seconds += tick_started.elapsed().as_secs_f64();
+            }
+            tick_started = Instant::now();
             for (id, completion) in report.completions {
                 let Completion::Generated(generation) = completion else {
                     bail!("session {} was not answered: {completion:?}", id.0);
@@ -176,7 +189,11 @@ impl Bench {
         }
         let seconds = started.elapsed().as_secs_f64();
         (first..first + batch as u64).for_each(|number| _ = lane.close(SessionId(number)));
-        Ok(Turn { seconds, ids })
+        Ok(Turn {
+            seconds,
+            decode_seconds,
+            ids,
+        })
     }
 
     /// One session of 15 steps.

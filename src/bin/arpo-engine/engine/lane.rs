@@ -1,23 +1,23 @@
 //! A lane: sessions, KV memory and batches of one computing thread. Synchronous and
 //! deterministic; threads and waiting are in `threads`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use arpo::policy::{Extension, Generation, PolicyError, PolicyStats, SamplingParams, SessionId};
-use arpo::screen::{ProcessorConfig, ScreenError, model_size, preprocess};
-use arpo::types::{EpisodeId, ImageHash, Screenshot};
-use tch::{Kind, Tensor};
+use arpo::screen::{ProcessorConfig, ScreenError, model_size};
+use arpo::types::{EpisodeId, Screenshot};
+use tch::Tensor;
 
 use super::batch::{BatchShape, Row, chunk_plans};
 use super::features::FeatureCache;
 use super::kv::KvCache;
-use super::sampler::logprob_at;
+use super::sampler::{Distribution, Distributions};
 use super::session::{Job, Reply, ReplyLimits, Session, Work};
 use crate::model::Weights;
 use crate::model::qwen2_5_vl::fused::{FusedText, WideRotary};
 use crate::model::qwen2_5_vl::rope::{Position, position_tensor};
-use crate::model::qwen2_5_vl::{embed_text, lm_head, suppress_placeholder, vision};
+use crate::model::qwen2_5_vl::{embed_text, lm_head, suppress_placeholder};
 
 /// Most packed tokens of a prefill batch, so that its intermediate results stay within a few
 /// MB a layer for the tiny agent. A single longer prompt is run alone.
@@ -79,12 +79,12 @@ pub(crate) struct Prepared {
 /// One lane.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    spec: LaneSpec,
+    pub(super) spec: LaneSpec,
     prepared: Rc<Prepared>,
-    sessions: BTreeMap<SessionId, Session>,
+    pub(super) sessions: BTreeMap<SessionId, Session>,
     kv: KvCache,
-    features: FeatureCache,
-    stats: PolicyStats,
+    pub(super) features: FeatureCache,
+    pub(super) stats: PolicyStats,
     ticks: u64,
 }
 
@@ -341,105 +341,16 @@ impl Lane {
             .map(|id| self.prefill_row(*id, prepared.epoch))
             .collect();
         report.work.prefilled_tokens = rows.iter().map(|row| row.ids.len()).sum();
-        let logits = self.run_prefill(&prepared, &batch, &rows);
-        let mut logits = logits.chunks_exact(prepared.weights.config.text.vocab_size as usize);
+        let next = self.run_prefill(&prepared, &batch, &rows);
+        let mut next = next.rows();
         for (id, row) in batch.iter().zip(&rows) {
-            let logits: Vec<&[f32]> = logits.by_ref().take(row.num_logits).collect();
-            let completion = self.after_prefill(*id, &prepared, &logits);
+            let next: Vec<Distribution<'_>> = next.by_ref().take(row.num_logits).collect();
+            let completion = self.after_prefill(*id, &prepared, &next);
             report
                 .completions
                 .extend(completion.map(|completion| (*id, completion)));
         }
         report
-    }
-
-    /// Encodes the images of `batch` that have no features yet, each screenshot once. Sessions
-    /// whose picture cannot be read fail.
-    fn encode_images(
-        &mut self,
-        batch: &[SessionId],
-        prepared: &Prepared,
-        completions: &mut Vec<(SessionId, Completion)>,
-    ) -> usize {
-        let version = prepared.weights.vision_version;
-        let mut pixels: Vec<f32> = Vec::new();
-        let mut fresh: Vec<(ImageHash, [i64; 3])> = Vec::new();
-        for id in batch {
-            let Some(session) = self.sessions.get_mut(id) else {
-                continue;
-            };
-            for image in &mut session.images {
-                let Some(screenshot) = &image.screenshot else {
-                    continue;
-                };
-                image.features = self.features.get(&image.hash, version);
-                if image.features.is_some() || fresh.iter().any(|(hash, _)| *hash == image.hash) {
-                    continue;
-                }
-                match preprocess(screenshot, &self.spec.processor) {
-                    Ok(values) => {
-                        pixels.extend(values.values);
-                        fresh.push((image.hash.clone(), values.grid_thw));
-                    }
-                    Err(error) => {
-                        let error = PolicyError::Failed(error.to_string());
-                        completions.push((*id, Completion::Failed(error)));
-                        session.work = Work::Idle;
-                        break;
-                    }
-                }
-            }
-        }
-        let encoded = self.encode_fresh(&pixels, &fresh, prepared);
-        for id in batch {
-            let Some(session) = self.sessions.get_mut(id) else {
-                continue;
-            };
-            for image in session
-                .images
-                .iter_mut()
-                .filter(|image| image.screenshot.is_some())
-            {
-                if let Some(features) = encoded.get(&image.hash) {
-                    image.features = Some(features.shallow_clone());
-                }
-                if image.features.is_some() {
-                    image.screenshot = None;
-                }
-            }
-        }
-        fresh.len()
-    }
-
-    /// Runs the vision tower over new screenshots and keeps their features.
-    fn encode_fresh(
-        &mut self,
-        pixels: &[f32],
-        fresh: &[(ImageHash, [i64; 3])],
-        prepared: &Prepared,
-    ) -> HashMap<ImageHash, Tensor> {
-        if fresh.is_empty() {
-            return HashMap::new();
-        }
-        let config = &prepared.weights.config.vision;
-        let pixels = Tensor::from_slice(pixels).reshape([-1, config.patch_dim()]);
-        let grids: Vec<[i64; 3]> = fresh.iter().map(|(_, grid)| *grid).collect();
-        let features = vision::encode(&prepared.weights, &pixels, &grids);
-        let lens: Vec<i64> = grids
-            .iter()
-            .map(|grid| grid.iter().product::<i64>() / config.merge_unit())
-            .collect();
-        self.stats.images_encoded += fresh.len() as u64;
-        let parts = fresh.iter().zip(features.split_with_sizes(&lens, 0));
-        parts
-            .map(|((hash, _), part)| {
-                // Own memory, so that one picture does not keep its whole batch alive.
-                let part = part.copy();
-                self.features
-                    .insert(hash.clone(), prepared.weights.vision_version, &part);
-                (hash.clone(), part)
-            })
-            .collect()
     }
 
     /// What a session contributes to a prefill batch, and its bookkeeping.
@@ -485,15 +396,15 @@ impl Lane {
         }
     }
 
-    /// Logits `[sum of num_logits, vocab]` of a prefill batch, on the CPU.
+    /// Distributions of a prefill batch, the sum of `num_logits` many.
     fn run_prefill(
         &self,
         prepared: &Prepared,
         batch: &[SessionId],
         rows: &[PrefillRow],
-    ) -> Vec<f32> {
+    ) -> Distributions {
         let (mut image_rows, mut features) = (Vec::new(), Vec::new());
-        let (mut wanted, mut first) = (Vec::new(), 0);
+        let (mut wanted, mut temperatures, mut first) = (Vec::new(), Vec::new(), 0);
         for (id, row) in batch.iter().zip(rows) {
             for image in &self.sessions[id].images {
                 let (Some(at), Some(found)) =
@@ -507,6 +418,8 @@ impl Lane {
             }
             first += row.ids.len() as i64;
             wanted.extend(first - row.num_logits as i64..first);
+            let temperature = self.sessions[id].temperature();
+            temperatures.extend(std::iter::repeat_n(temperature, row.num_logits));
         }
         let ids: Vec<i64> = rows
             .iter()
@@ -522,27 +435,28 @@ impl Lane {
         let positions = position_tensor(&[&positions]).to_device(prepared.weights.device());
         let rotary = prepared.text.rotary(&positions);
         let rows: Vec<Row> = rows.iter().map(|row| row.row).collect();
-        let hidden = self.forward(prepared, &embeds, &rotary, &rows);
-        prepared.logits(&hidden.index_select(0, &prepared.place(&wanted)))
+        let wanted = prepared.place(&wanted);
+        let hidden = self.forward(prepared, &embeds, Some(&wanted), &rotary, &rows);
+        prepared.next_tokens(&hidden, &temperatures)
     }
 
-    /// What a session gets from its prefill's logits.
+    /// What a session gets from its prefill.
     fn after_prefill(
         &mut self,
         id: SessionId,
         prepared: &Prepared,
-        logits: &[&[f32]],
+        next: &[Distribution<'_>],
     ) -> Option<Completion> {
         let session = self.sessions.get_mut(&id)?;
         match std::mem::replace(&mut session.work, Work::Idle) {
             Work::Prefill(Job::Score { ids, .. }) => {
-                let scores = ids.iter().zip(logits);
-                let scores = scores.map(|(id, logits)| logprob_at(logits, *id as usize, 1.0));
+                let scores = ids.iter().zip(next);
+                let scores = scores.map(|(id, next)| next.logprobs[*id as usize] as f32);
                 Some(Completion::Scored(scores.collect()))
             }
             Work::Prefill(Job::Generate(reply)) => {
                 session.work = Work::Decode(reply);
-                self.sample(id, prepared, logits.last()?)
+                self.sample(id, prepared, *next.last()?)
             }
             work @ (Work::Idle | Work::Decode(_)) => {
                 session.work = work;
@@ -558,8 +472,10 @@ impl Lane {
             return report;
         };
         let (mut ids, mut positions, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut temperatures = Vec::new();
         for id in batch {
             let session = self.sessions.get_mut(id).expect("chosen from the sessions");
+            temperatures.push(session.temperature());
             let slot = session.slot.expect("a reply under way keeps its slot");
             let past = session.ids.len() - 1;
             ids.push(i64::from(session.ids[past]));
@@ -571,11 +487,11 @@ impl Lane {
         }
         let embeds = embed_text(&prepared.weights, &prepared.place(&ids));
         let rotary = prepared.text.text_rotary(&prepared.place(&positions));
-        let logits = prepared.logits(&self.forward(&prepared, &embeds, &rotary, &rows));
-        let vocab = prepared.weights.config.text.vocab_size as usize;
+        let hidden = self.forward(&prepared, &embeds, None, &rotary, &rows);
+        let next = prepared.next_tokens(&hidden, &temperatures);
         report.work.decoded_rows = batch.len();
-        for (id, logits) in batch.iter().zip(logits.chunks_exact(vocab)) {
-            let completion = self.sample(*id, &prepared, logits);
+        for (id, next) in batch.iter().zip(next.rows()) {
+            let completion = self.sample(*id, &prepared, next);
             report
                 .completions
                 .extend(completion.map(|completion| (*id, completion)));
@@ -583,11 +499,12 @@ impl Lane {
         report
     }
 
-    /// States of packed tokens, `[tokens, hidden]`.
+    /// States of packed tokens, of those `wanted` or of all: `[n, hidden]`.
     fn forward(
         &self,
         prepared: &Prepared,
         embeds: &Tensor,
+        wanted: Option<&Tensor>,
         rotary: &WideRotary,
         rows: &[Row],
     ) -> Tensor {
@@ -599,18 +516,23 @@ impl Lane {
         };
         prepared
             .text
-            .forward(embeds, rotary, &chunk_plans(&self.kv, rows, shape))
+            .forward(embeds, wanted, rotary, &chunk_plans(&self.kv, rows, shape))
     }
 
     /// Draws the next token of a reply; the reply, if that finished it.
-    fn sample(&mut self, id: SessionId, prepared: &Prepared, logits: &[f32]) -> Option<Completion> {
+    fn sample(
+        &mut self,
+        id: SessionId,
+        prepared: &Prepared,
+        next: Distribution<'_>,
+    ) -> Option<Completion> {
         let limits = ReplyLimits {
             stop_ids: &self.spec.stop_ids,
             context_tokens: self.spec.context_tokens,
         };
         let session = self.sessions.get_mut(&id)?;
         self.stats.tokens_sampled += 1;
-        let finish = session.append_sampled(&prepared.weights.config, logits, &limits)?;
+        let finish = session.append_sampled(&prepared.weights.config, next, &limits)?;
         session.finish(finish).map(Completion::Generated)
     }
 }
@@ -650,11 +572,10 @@ impl Prepared {
         Tensor::from_slice(values).to_device(self.weights.device())
     }
 
-    /// Logits of states `[n, hidden]`, `[n, vocab]` on the CPU.
-    fn logits(&self, hidden: &Tensor) -> Vec<f32> {
+    /// What follows states `[n, hidden]`, each at its temperature.
+    fn next_tokens(&self, hidden: &Tensor, temperatures: &[f32]) -> Distributions {
         let logits = suppress_placeholder(&self.weights.config, &lm_head(&self.weights, hidden));
-        let logits = logits.to_kind(Kind::Float).reshape([-1]);
-        Vec::try_from(logits).expect("a row of floats becomes a vector of floats")
+        Distributions::new(&logits, temperatures)
     }
 }
 
@@ -697,7 +618,10 @@ fn check_room(session: &Session, new: usize, spec: &LaneSpec) -> Result<(), Poli
 }
 
 /// Patches of a screenshot once resized: time, height, width.
-fn grid_of(screenshot: &Screenshot, processor: &ProcessorConfig) -> Result<[i64; 3], ScreenError> {
+pub(super) fn grid_of(
+    screenshot: &Screenshot,
+    processor: &ProcessorConfig,
+) -> Result<[i64; 3], ScreenError> {
     let size = model_size(screenshot.size(), processor)?;
     let patches = |pixels: u32| i64::from(pixels / processor.patch_size);
     Ok([1, patches(size.height), patches(size.width)])

@@ -16,6 +16,7 @@ mod batch;
 mod features;
 mod kv;
 mod lane;
+mod pictures;
 mod policy;
 mod sampler;
 mod session;

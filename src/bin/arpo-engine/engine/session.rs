@@ -8,7 +8,7 @@ use tch::Tensor;
 
 use super::kv::Slot;
 use super::lane::Prepared;
-use super::sampler::{Sampled, Sampler};
+use super::sampler::{Distribution, Sampled, Sampler};
 use crate::model::ModelError;
 use crate::model::qwen2_5_vl::ModelConfig;
 use crate::model::qwen2_5_vl::rope::{Position, PositionCursor};
@@ -169,14 +169,14 @@ impl Session {
     pub(super) fn append_sampled(
         &mut self,
         config: &ModelConfig,
-        logits: &[f32],
+        next: Distribution<'_>,
         limits: &ReplyLimits<'_>,
     ) -> Option<FinishReason> {
         let reply = match &mut self.work {
             Work::Decode(reply) | Work::Prefill(Job::Generate(reply)) => reply,
             Work::Idle | Work::Prefill(Job::Score { .. }) => return None,
         };
-        let Sampled { id, logprob } = self.sampler.sample(logits, &reply.params);
+        let Sampled { id, logprob } = self.sampler.sample(next, &reply.params);
         reply.logprobs.push(logprob);
         let (sampled, max_tokens) = (reply.logprobs.len(), reply.params.max_tokens);
         let position = self
@@ -192,6 +192,14 @@ impl Session {
             Some(FinishReason::Length)
         } else {
             (limits.context_tokens <= self.ids.len()).then_some(FinishReason::Context)
+        }
+    }
+
+    /// Temperature at which the reply under way is sampled; 1 for scoring.
+    pub(super) fn temperature(&self) -> f32 {
+        match &self.work {
+            Work::Decode(reply) | Work::Prefill(Job::Generate(reply)) => reply.params.temperature,
+            Work::Idle | Work::Prefill(Job::Score { .. }) => 1.0,
         }
     }
 

@@ -15,7 +15,7 @@ use tch::{Kind, Tensor};
 
 use super::lane::{Completion, Lane, LaneSpec, LaneWork};
 use super::policy::{Embedded, EmbeddedSpec};
-use super::sampler::{Sampler, logprob_at};
+use super::sampler::{Distribution, Distributions, Sampler};
 use crate::model::Weights;
 use crate::model::qwen2_5_vl::text::{self, Attention};
 use crate::model::qwen2_5_vl::{embed, lm_head, rope, suppress_placeholder, vision};
@@ -650,13 +650,40 @@ async fn a_panic_on_a_lane_is_an_error_for_its_sessions_only() {
     assert_eq!(generation.unwrap().ids.len(), 6);
 }
 
+/// One row's distribution.
+fn next_of(logits: &[f32], temperature: f32) -> Distributions {
+    Distributions::new(&Tensor::from_slice(logits).unsqueeze(0), &[temperature])
+}
+
+fn first_of(next: &Distributions) -> Distribution<'_> {
+    next.rows().next().expect("one row")
+}
+
+#[test]
+fn rows_have_temperatures_of_their_own() {
+    let logits = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 0.0, 1.0, 2.0]).reshape([2, 3]);
+    let next = Distributions::new(&logits, &[0.5, 2.0]);
+    // (torch.tensor([0., 1., 2.]) / t).log_softmax(0)
+    let expected = [
+        [-4.142_931_628, -2.142_931_628, -0.142_931_628],
+        [-1.680_262_7, -1.180_262_7, -0.680_262_7],
+    ];
+    for (row, expected) in next.rows().zip(expected) {
+        for ((logprob, prob), expected) in row.logprobs.iter().zip(row.probs).zip(expected) {
+            assert!((logprob - expected).abs() < 1e-6, "{row:?}");
+            assert!((prob - expected.exp()).abs() < 1e-6, "{row:?}");
+        }
+    }
+}
+
 #[test]
 fn greedy_takes_the_first_of_the_largest() {
     let params = SamplingParams {
         temperature: 0.0,
         ..SAMPLED
     };
-    let sampled = Sampler::new(1).sample(&[0.0, 3.0, 3.0, -1.0], &params);
+    let next = next_of(&[0.0, 3.0, 3.0, -1.0], 0.0);
+    let sampled = Sampler::new(1).sample(first_of(&next), &params);
     assert_eq!(sampled.id, 1);
     // torch.tensor([0., 3., 3., -1.]).log_softmax(0)[1]
     assert!(
@@ -675,14 +702,14 @@ fn draws_follow_the_tempered_distribution() {
         temperature: 0.7,
         ..SAMPLED
     };
+    let next = next_of(&logits, params.temperature);
     let mut sampler = Sampler::new(3);
     let mut counts = [0.0; 4];
     for _ in 0..20_000 {
-        let sampled = sampler.sample(&logits, &params);
+        let sampled = sampler.sample(first_of(&next), &params);
         counts[sampled.id as usize] += 1.0 / 20_000.0;
-        let logprob = logprob_at(&logits, sampled.id as usize, 0.7);
-        assert_eq!(sampled.logprob, logprob);
-        assert!((f64::from(logprob).exp() - expected[sampled.id as usize]).abs() < 1e-5);
+        let prob = f64::from(sampled.logprob).exp();
+        assert!((prob - expected[sampled.id as usize]).abs() < 1e-5);
     }
     for (count, expected) in counts.iter().zip(expected) {
         // Four standard deviations of 20,000 draws.
@@ -692,12 +719,12 @@ fn draws_follow_the_tempered_distribution() {
 
 #[test]
 fn the_nucleus_cuts_the_tail_and_keeps_one() {
-    let logits = [2.0, 1.0, 0.0, -1.0];
+    let next = next_of(&[2.0, 1.0, 0.0, -1.0], SAMPLED.temperature);
     let drawn = |top_p: f32| {
         let params = SamplingParams { top_p, ..SAMPLED };
         let mut sampler = Sampler::new(3);
         let mut ids: Vec<u32> = (0..500)
-            .map(|_| sampler.sample(&logits, &params).id)
+            .map(|_| sampler.sample(first_of(&next), &params).id)
             .collect();
         ids.sort_unstable();
         ids.dedup();

@@ -6,9 +6,8 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
 
-use super::Family;
 use super::draft::Draft;
-use super::words;
+use super::{Family, family, infeasible, unseen, words};
 use crate::env::simulated::app::{
     App, Choice, Dialog, Editor, Entry, Files, Form, Format, Glyph, Page, Settings, Themes, Toggle,
 };
@@ -77,33 +76,6 @@ pub(super) fn app(rng: &mut Rng64, family: &str) -> Draft {
     (found
         .expect("only families of this file are asked for")
         .make)(rng)
-}
-
-type Make = fn(&mut Rng64) -> Draft;
-
-const fn family(name: &'static str, app: &'static str, steps: usize, make: Make) -> Family {
-    Family {
-        name,
-        app,
-        steps,
-        infeasible: false,
-        trained: true,
-        make,
-    }
-}
-
-const fn infeasible(name: &'static str, app: &'static str, make: Make) -> Family {
-    Family {
-        infeasible: true,
-        ..family(name, app, 1, make)
-    }
-}
-
-const fn unseen(name: &'static str, app: &'static str, steps: usize, make: Make) -> Family {
-    Family {
-        trained: false,
-        ..family(name, app, steps, make)
-    }
 }
 
 /// One window somewhere on the grid of cells, in some theme.

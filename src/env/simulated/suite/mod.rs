@@ -43,7 +43,38 @@ pub struct Family {
     pub infeasible: bool,
     /// Whether the base agent is cloned on it.
     pub trained: bool,
-    make: fn(&mut Pcg64Mcg) -> Draft,
+    make: Make,
+}
+
+/// Makes one instance.
+type Make = fn(&mut Pcg64Mcg) -> Draft;
+
+/// A family that the base agent is cloned on.
+const fn family(name: &'static str, app: &'static str, steps: usize, make: Make) -> Family {
+    Family {
+        name,
+        app,
+        steps,
+        infeasible: false,
+        trained: true,
+        make,
+    }
+}
+
+/// The same whose tasks cannot be done.
+const fn infeasible(name: &'static str, app: &'static str, make: Make) -> Family {
+    Family {
+        infeasible: true,
+        ..family(name, app, 1, make)
+    }
+}
+
+/// A family kept out of cloning.
+const fn unseen(name: &'static str, app: &'static str, steps: usize, make: Make) -> Family {
+    Family {
+        trained: false,
+        ..family(name, app, steps, make)
+    }
 }
 
 /// Why there is no such task.

@@ -123,18 +123,35 @@ impl FusedText {
         WideRotary::new(&self.config, &self.text_turns.index_select(0, positions))
     }
 
-    /// States after the last layer and norm, `[tokens, hidden]`, of tokens with embeddings
-    /// `embeds` `[tokens, hidden]`. Writes their keys and values where `plans` say.
-    pub fn forward(&self, embeds: &Tensor, rotary: &WideRotary, plans: &[ChunkPlan<'_>]) -> Tensor {
+    /// States after the last layer and norm of tokens with embeddings `embeds`
+    /// `[tokens, hidden]`: of those at `wanted` (`[n]` int64, to `[n, hidden]`), or of all
+    /// (`[tokens, hidden]`). Writes the keys and values of all where `plans` say.
+    pub fn forward(
+        &self,
+        embeds: &Tensor,
+        wanted: Option<&Tensor>,
+        rotary: &WideRotary,
+        plans: &[ChunkPlan<'_>],
+    ) -> Tensor {
         let mut hidden = embeds.shallow_clone();
         for (layer_idx, layer) in self.layers.iter().enumerate() {
-            hidden = self.layer(layer_idx, layer, &hidden, rotary, plans);
+            let attended = self.attended(layer_idx, layer, &hidden, rotary, plans);
+            // Nobody looks at the last layer's states, so only those wanted are worked out.
+            hidden = match wanted.filter(|_| layer_idx + 1 == self.layers.len()) {
+                Some(rows) => self.after_attention(
+                    layer,
+                    &hidden.index_select(0, rows),
+                    &attended.index_select(0, rows),
+                ),
+                None => self.after_attention(layer, &hidden, &attended),
+            };
         }
         self.normed(&hidden, Some(&self.norm))
     }
 
-    /// One layer over `[tokens, hidden]`.
-    fn layer(
+    /// What the tokens see of each other in one layer, before the output projection:
+    /// `[tokens, hidden]` to `[tokens, heads * head_dim]`.
+    fn attended(
         &self,
         layer_idx: usize,
         layer: &FusedLayer,
@@ -158,11 +175,16 @@ impl FusedText {
                 &mut outs,
             );
         }
-        let attended = match outs.as_slice() {
+        match outs.as_slice() {
             [only] => only.shallow_clone(),
             _ => Tensor::cat(&outs, 0),
-        };
-        let hidden = hidden.addmm(&attended, &layer.o_proj);
+        }
+    }
+
+    /// What a layer does to each token alone: `hidden` `[n, hidden]`, `attended`
+    /// `[n, heads * head_dim]`, to `[n, hidden]`.
+    fn after_attention(&self, layer: &FusedLayer, hidden: &Tensor, attended: &Tensor) -> Tensor {
+        let hidden = hidden.addmm(attended, &layer.o_proj);
         let normed = self.normed(&hidden, layer.post_attention_layernorm.as_ref());
         let inner = self.config.intermediate_size;
         let gate_up = normed.linear(&layer.gate_up, None::<&Tensor>);

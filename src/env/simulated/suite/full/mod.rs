@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 
 use super::draft::Draft;
-use super::{Family, compact};
+use super::{Family, compact, family, infeasible};
 use crate::env::simulated::app::{App, Calculator};
 use crate::env::simulated::desktop::{Desktop, Placement, Window};
 use crate::env::simulated::theme::Theme;
@@ -45,50 +45,50 @@ const MAX_OTHERS: usize = 3;
 
 /// Families that only this suite has.
 const OWN: [Family; 44] = [
-    own("ca_add", "calculator", 5, ca_add),
-    own("ca_minus", "calculator", 6, ca_minus),
-    own("ca_times", "calculator", 5, ca_times),
-    own("ca_long", "calculator", 9, ca_long),
-    own("ma_read", "mail", 2, ma_read),
-    own("ma_star", "mail", 2, ma_star),
-    own("ma_unstar", "mail", 2, ma_unstar),
-    own("ma_archive", "mail", 3, ma_archive),
-    own("ma_delete", "mail", 3, ma_delete),
-    own("ma_reply", "mail", 5, ma_reply),
-    own("ma_two", "mail", 5, ma_two),
-    bad("ma_bad", "mail", ma_bad),
-    own("sh_write", "sheet", 3, sh_write),
-    own("sh_change", "sheet", 3, sh_change),
-    own("sh_clear", "sheet", 3, sh_clear),
-    own("sh_sum", "sheet", 4, sh_sum),
-    own("sh_two", "sheet", 5, sh_two),
-    own("sh_copy", "sheet", 3, sh_copy),
-    bad("sh_bad", "sheet", sh_bad),
-    own("cl_month", "calendar", 2, cl_month),
-    own("cl_add", "calendar", 4, cl_add),
-    own("cl_next", "calendar", 5, cl_next),
-    own("cl_remove", "calendar", 3, cl_remove),
-    own("pl_play", "player", 2, pl_play),
-    own("pl_pause", "player", 2, pl_pause),
-    own("pl_volume", "player", 4, pl_volume),
-    own("pl_both", "player", 4, pl_both),
-    bad("pl_bad", "player", pl_bad),
-    own("te_make", "terminal", 3, te_make),
-    own("te_touch", "terminal", 3, te_touch),
-    own("te_remove", "terminal", 3, te_remove),
-    own("te_move", "terminal", 3, te_move),
-    own("ed_upper", "editor", 3, ed_upper),
-    own("ed_lower", "editor", 3, ed_lower),
-    own("wi_close", "desk", 2, wi_close),
-    own("wi_minimize", "desk", 2, wi_minimize),
-    own("wi_front", "desk", 1, wi_front),
-    own("wi_left", "desk", 2, wi_left),
-    own("wi_reopen", "desk", 1, wi_reopen),
-    own("mu_form", "multi_apps", 5, mu_form),
-    own("mu_switch", "multi_apps", 5, mu_switch),
-    own("mu_sheet", "multi_apps", 7, mu_sheet),
-    own("mu_day", "multi_apps", 7, mu_day),
-    own("mu_format", "multi_apps", 6, mu_format),
+    family("ca_add", "calculator", 5, ca_add),
+    family("ca_minus", "calculator", 6, ca_minus),
+    family("ca_times", "calculator", 5, ca_times),
+    family("ca_long", "calculator", 9, ca_long),
+    family("ma_read", "mail", 2, ma_read),
+    family("ma_star", "mail", 2, ma_star),
+    family("ma_unstar", "mail", 2, ma_unstar),
+    family("ma_archive", "mail", 3, ma_archive),
+    family("ma_delete", "mail", 3, ma_delete),
+    family("ma_reply", "mail", 5, ma_reply),
+    family("ma_two", "mail", 5, ma_two),
+    infeasible("ma_bad", "mail", ma_bad),
+    family("sh_write", "sheet", 3, sh_write),
+    family("sh_change", "sheet", 3, sh_change),
+    family("sh_clear", "sheet", 3, sh_clear),
+    family("sh_sum", "sheet", 4, sh_sum),
+    family("sh_two", "sheet", 5, sh_two),
+    family("sh_copy", "sheet", 3, sh_copy),
+    infeasible("sh_bad", "sheet", sh_bad),
+    family("cl_month", "calendar", 2, cl_month),
+    family("cl_add", "calendar", 4, cl_add),
+    family("cl_next", "calendar", 5, cl_next),
+    family("cl_remove", "calendar", 3, cl_remove),
+    family("pl_play", "player", 2, pl_play),
+    family("pl_pause", "player", 2, pl_pause),
+    family("pl_volume", "player", 4, pl_volume),
+    family("pl_both", "player", 4, pl_both),
+    infeasible("pl_bad", "player", pl_bad),
+    family("te_make", "terminal", 3, te_make),
+    family("te_touch", "terminal", 3, te_touch),
+    family("te_remove", "terminal", 3, te_remove),
+    family("te_move", "terminal", 3, te_move),
+    family("ed_upper", "editor", 3, ed_upper),
+    family("ed_lower", "editor", 3, ed_lower),
+    family("wi_close", "desk", 2, wi_close),
+    family("wi_minimize", "desk", 2, wi_minimize),
+    family("wi_front", "desk", 1, wi_front),
+    family("wi_left", "desk", 2, wi_left),
+    family("wi_reopen", "desk", 1, wi_reopen),
+    family("mu_form", "multi_apps", 5, mu_form),
+    family("mu_switch", "multi_apps", 5, mu_switch),
+    family("mu_sheet", "multi_apps", 7, mu_sheet),
+    family("mu_day", "multi_apps", 7, mu_day),
+    family("mu_format", "multi_apps", 6, mu_format),
 ];
 
 /// Number of families.
@@ -123,29 +123,6 @@ const fn among_windows(family: Family) -> Family {
         },
         trained: false,
         ..family
-    }
-}
-
-const fn own(
-    name: &'static str,
-    app: &'static str,
-    steps: usize,
-    make: fn(&mut Rng64) -> Draft,
-) -> Family {
-    Family {
-        name,
-        app,
-        steps,
-        infeasible: false,
-        trained: false,
-        make,
-    }
-}
-
-const fn bad(name: &'static str, app: &'static str, make: fn(&mut Rng64) -> Draft) -> Family {
-    Family {
-        infeasible: true,
-        ..own(name, app, 1, make)
     }
 }
 
