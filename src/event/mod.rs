@@ -15,11 +15,15 @@ use crate::types::{
 };
 
 pub use float::F;
-pub use report::{EvalReport, IterationReport, ProtocolScore, RunSummary, Score, UpdateReport};
+pub use report::{
+    EvalReport, IterationReport, ProtocolScore, RATIO_BINS, RATIO_LOG_BOUND, RunSummary, Score,
+    UpdateReport, ratio_bin_edge, ratio_bin_width,
+};
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
-    EpisodeState, FailureState, FinishedPhase, GroupState, Header, Injection, NoticeState,
-    PhaseState, ReplayState, RunState, Settings, StepState, StoredSuccess,
+    EpisodeState, FailureState, FinishedPhase, GroupState, Header, Injection, MarkKind,
+    MemberPlace, NoticeState, PhaseState, ReplayState, RunMark, RunState, Settings, StepState, StoredFrame,
+    StoredSuccess,
 };
 
 /// Version of this vocabulary; a console refuses a run of a newer one with a clear message.
@@ -320,7 +324,7 @@ pub enum EventKind {
         episode: EpisodeId,
         /// Its number, from 0.
         step: u32,
-        /// The thought, shortened to 400 characters.
+        /// The thought, shortened to 2000 characters; its file has all of it.
         thought: String,
         /// What was done, in screen pixels.
         actions: Vec<Action>,

@@ -26,7 +26,7 @@ pub struct UpdateReport {
     pub approx_kl: F,
     /// Mean entropy of the policy at the sampled positions, nats a token.
     pub entropy: F,
-    /// Largest and smallest ratio.
+    /// Largest ratio.
     pub ratio_max: F,
     /// Smallest ratio.
     pub ratio_min: F,
@@ -38,6 +38,33 @@ pub struct UpdateReport {
     pub tokens: u32,
     /// True if the norm was not finite and the weights were left as they were.
     pub skipped: bool,
+    /// Loss tokens by ratio, one count a bin of `RATIO_BINS`; empty in old logs.
+    #[serde(default)]
+    pub ratios: Vec<u64>,
+}
+
+/// Bins of a histogram of ratios: equal steps of the ratio's logarithm between
+/// `RATIO_LOG_BOUND` below and above 0, and one bin on either side for what lies beyond.
+pub const RATIO_BINS: usize = 26;
+/// Logarithm of the ratio where the outermost bins begin: ratios of 0.55 and 1.82.
+pub const RATIO_LOG_BOUND: f64 = 0.6;
+
+/// Width of a bin, nats.
+pub const fn ratio_bin_width() -> f64 {
+    2.0 * RATIO_LOG_BOUND / (RATIO_BINS - 2) as f64
+}
+
+/// Ratio at the lower edge of a bin; 0 for the first one.
+pub fn ratio_bin_edge(bin: usize) -> f64 {
+    match bin {
+        0 => 0.0,
+        bin => ((bin - 1) as f64 * ratio_bin_width() - RATIO_LOG_BOUND).exp(),
+    }
+}
+
+/// What an old log does not say.
+fn unknown() -> F {
+    F(f64::NAN)
 }
 
 /// One iteration. Outcomes are raw: replayed members are not counted.
@@ -85,6 +112,15 @@ pub struct IterationReport {
     pub entropy: F,
     /// Mean clipped share, high and low together.
     pub clip_fraction: F,
+    /// Mean share clipped above.
+    #[serde(default = "unknown")]
+    pub clip_high: F,
+    /// Mean share clipped below.
+    #[serde(default = "unknown")]
+    pub clip_low: F,
+    /// Loss tokens by ratio over the iteration's updates; empty in old logs.
+    #[serde(default)]
+    pub ratios: Vec<u64>,
     /// Mean gradient norm.
     pub grad_norm: F,
     /// Mean policy loss.

@@ -27,6 +27,8 @@ use crate::types::{
     Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
 };
 
+/// Characters of a thought that an event carries; longer ones are rare, and the file has them.
+const THOUGHT_CHARS: usize = 2000;
 /// Purposes of seeds below an episode's own.
 const SEED_DESKTOP: u64 = 1;
 const SEED_SAMPLING: u64 = 2;
@@ -418,7 +420,7 @@ impl Running<'_, '_> {
         self.context.recorder.emit(EventKind::StepFinished {
             episode: self.id,
             step: self.steps.len() as u32,
-            thought: shorten(&step.thought, 400),
+            thought: shorten(&step.thought, THOUGHT_CHARS),
             actions: step.actions.clone(),
             malformed: step.malformed.clone(),
             reply_tokens: (end - start) as u32,

@@ -469,9 +469,24 @@ fn summarize_updates(updates: &[UpdateReport], report: &mut IterationReport) {
     };
     report.entropy = mean(&|update| update.entropy);
     report.clip_fraction = mean(&|update| F(update.clip_high.0 + update.clip_low.0));
+    report.clip_high = mean(&|update| update.clip_high);
+    report.clip_low = mean(&|update| update.clip_low);
+    report.ratios = summed_ratios(updates);
     report.grad_norm = mean(&|update| update.grad_norm);
     report.loss = mean(&|update| update.loss);
     report.approx_kl = mean(&|update| update.approx_kl);
+}
+
+/// Histograms added up; empty where no update has one.
+fn summed_ratios(updates: &[UpdateReport]) -> Vec<u64> {
+    let mut sums = Vec::new();
+    for update in updates {
+        sums.resize(sums.len().max(update.ratios.len()), 0);
+        for (sum, count) in sums.iter_mut().zip(&update.ratios) {
+            *sum += count;
+        }
+    }
+    sums
 }
 
 /// Weights within the mini-batch at `indices`.

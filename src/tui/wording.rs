@@ -132,3 +132,18 @@ pub fn command(command: &Command) -> String {
         Command::SetDesktops { value } => format!("desktops {value}"),
     }
 }
+
+/// A command as `arpo ctl RUN` takes it.
+pub fn ctl(command: &Command) -> String {
+    match command {
+        Command::Pause { at } => format!("pause --at {}", safe_point(*at)),
+        Command::Resume => "resume".to_owned(),
+        Command::StepPhase => "step-phase".to_owned(),
+        Command::StepIteration => "step-iteration".to_owned(),
+        Command::Stop => "stop".to_owned(),
+        Command::Checkpoint => "checkpoint".to_owned(),
+        Command::SetLearningRate { value } => format!("set-lr {value:e}"),
+        Command::SetTemperature { value } => format!("set-temperature {value}"),
+        Command::SetDesktops { value } => format!("set-desktops {value}"),
+    }
+}

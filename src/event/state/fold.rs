@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use crate::event::{
     Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase, DesktopState, EpisodeState,
     Event, EventKind, F, FailureState, FinishedPhase, GroupState, Header, Injection,
-    LEARNING_RATE_KEY, MemberSignal, NoticeLevel, NoticeState, Phase, PhaseState, Purpose,
-    RunState, StepState, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    LEARNING_RATE_KEY, MarkKind, MemberPlace, MemberSignal, NoticeLevel, NoticeState, Phase, PhaseState, Purpose,
+    RunMark, RunState, StepState, StoredFrame, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
@@ -17,7 +17,7 @@ use crate::types::{
 
 use super::{
     COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, EVALUATIONS_KEPT, FAILURES_KEPT, GROUPS_KEPT,
-    ITERATIONS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT,
+    ITERATIONS_KEPT, MARKS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT, USES_KEPT,
 };
 
 /// A desktop number beyond this is not believed; it bounds the memory a broken log can ask for.
@@ -123,15 +123,23 @@ impl RunState {
                     path: path.clone(),
                     weights: weights.clone(),
                 });
+                self.mark(MarkKind::Checkpoint, at_ms);
             }
             EventKind::IterationFinished(report) => {
                 self.policy = report.policy;
                 self.history.push(report.clone());
+                self.coverage.push(self.covered_tasks() as u32);
             }
             EventKind::EvalFinished(report) => {
+                let name = report.name.clone();
+                self.mark(MarkKind::Evaluation { name }, at_ms);
                 push_bounded(&mut self.evaluations, (**report).clone(), EVALUATIONS_KEPT);
             }
-            EventKind::SettingChanged { key, value } => self.setting_changed(key, *value),
+            EventKind::SettingChanged { key, value } => {
+                self.setting_changed(key, *value);
+                let (key, value) = (key.clone(), *value);
+                self.mark(MarkKind::Setting { key, value }, at_ms);
+            }
             EventKind::CommandReceived {
                 id,
                 request,
@@ -250,9 +258,23 @@ impl RunState {
 
     fn trainer_changed(&mut self, state: TrainerState, at_ms: u64) {
         if self.trainer != state {
+            if matches!(state, TrainerState::Paused(_)) {
+                self.mark(MarkKind::Pause, at_ms);
+            }
             self.trainer = state;
             self.trainer_since_ms = at_ms;
         }
+    }
+
+    /// Notes something for the charts, at the running iteration.
+    fn mark(&mut self, kind: MarkKind, at_ms: u64) {
+        let iteration = self.iteration.unwrap_or_default();
+        let mark = RunMark {
+            iteration,
+            at_ms,
+            kind,
+        };
+        push_bounded(&mut self.marks, mark, MARKS_KEPT);
     }
 
     fn iteration_started(&mut self, iteration: Iteration, policy: PolicyVersion, at_ms: u64) {
@@ -508,6 +530,15 @@ impl RunState {
         if let Some(group) = self.groups.get_mut(&id) {
             group.outcomes = Some(outcomes.to_vec());
             group.std = Some(std);
+            let scored: Vec<f32> = outcomes.iter().copied().flatten().collect();
+            let solved = scored.iter().filter(|outcome| **outcome > 0.5).count();
+            let replay = self.replay.entry(group.task.clone()).or_default();
+            replay.groups += 1;
+            replay.solved += solved as u64;
+            if !scored.is_empty() {
+                replay.groups_all_fail += u64::from(solved == 0);
+                replay.reward = Some(F::from(scored.iter().sum::<f32>() / scored.len() as f32));
+            }
         }
     }
 
@@ -527,20 +558,34 @@ impl RunState {
         let mut successes = replay.successes.iter_mut();
         if let Some(success) = successes.find(|s| s.episode == injection.source) {
             success.used += 1;
+            let place = MemberPlace {
+                group: id,
+                sample: injection.sample,
+            };
+            push_bounded(&mut success.uses, place, USES_KEPT);
         }
         group.injected.push(injection);
     }
 
     fn replay_stored(&mut self, task: &TaskId, id: EpisodeId, stored: u32, at_ms: u64) {
         self.counters.stored += 1;
-        let iteration = self.iteration.unwrap_or_default();
-        let replay = self.replay.entry(task.clone()).or_default();
-        replay.successes.push_back(StoredSuccess {
+        let episode = self.episodes.get(&id);
+        let source = episode.and_then(|episode| {
+            let sample = episode.sample;
+            episode.group.map(|group| MemberPlace { group, sample })
+        });
+        let success = StoredSuccess {
             episode: id,
-            iteration,
+            iteration: self.iteration.unwrap_or_default(),
             at_ms,
             used: 0,
-        });
+            policy: self.policy,
+            source,
+            uses: VecDeque::new(),
+            frames: episode.map_or(Vec::new(), stored_frames),
+        };
+        let replay = self.replay.entry(task.clone()).or_default();
+        replay.successes.push_back(success);
         while replay.successes.len() > stored as usize {
             replay.successes.pop_front();
         }
@@ -644,6 +689,13 @@ impl RunState {
     }
 }
 
+impl EpisodeState {
+    /// An episode that has just begun, of which no more is known.
+    pub fn new(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Self {
+        new_episode(id, purpose, task, at_ms)
+    }
+}
+
 fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> EpisodeState {
     EpisodeState {
         id,
@@ -681,6 +733,19 @@ fn step_mut(episode: &mut EpisodeState, step: u32) -> Option<&mut StepState> {
         episode.steps.resize(index + 1, StepState::default());
     }
     Some(&mut episode.steps[index])
+}
+
+/// What an episode saw and did, and its last screen.
+fn stored_frames(episode: &EpisodeState) -> Vec<StoredFrame> {
+    let steps = episode.steps.iter().map(|step| StoredFrame {
+        image: step.image.clone(),
+        actions: step.actions.clone(),
+    });
+    let last = episode.final_image.iter().map(|image| StoredFrame {
+        image: Some(image.clone()),
+        actions: Vec::new(),
+    });
+    steps.chain(last).collect()
 }
 
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, max: usize) {

@@ -40,6 +40,10 @@ pub(crate) const COMMANDS_KEPT: usize = 128;
 pub(crate) const NOTICES_KEPT: usize = 256;
 /// Failures kept one by one.
 pub(crate) const FAILURES_KEPT: usize = 256;
+/// Marks of charts kept.
+pub(crate) const MARKS_KEPT: usize = 512;
+/// Uses of a stored success kept.
+pub(crate) const USES_KEPT: usize = 8;
 /// Phases kept after their end.
 pub(crate) const PHASES_KEPT: usize = 64;
 
@@ -312,6 +316,37 @@ pub struct StoredSuccess {
     pub at_ms: u64,
     /// How often it took a failed member's place.
     pub used: u32,
+    /// The weights it was collected with.
+    #[serde(default)]
+    pub policy: PolicyVersion,
+    /// Where it came from, if its group was known.
+    #[serde(default)]
+    pub source: Option<MemberPlace>,
+    /// Where it was put in, the newest last.
+    #[serde(default)]
+    pub uses: VecDeque<MemberPlace>,
+    /// What it saw and did; its thoughts lie in the episode's file.
+    #[serde(default)]
+    pub frames: Vec<StoredFrame>,
+}
+
+/// A member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberPlace {
+    /// The group.
+    pub group: GroupId,
+    /// The place in it.
+    pub sample: u32,
+}
+
+/// A step of a stored success.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredFrame {
+    /// The screenshot it was decided on.
+    pub image: Option<ImageHash>,
+    /// What was done, in screen pixels.
+    pub actions: Vec<Action>,
 }
 
 /// The replay buffer of one task.
@@ -324,6 +359,14 @@ pub struct ReplayState {
     pub injected: u64,
     /// The last iteration that did.
     pub last_injected: Option<Iteration>,
+    /// Groups of the task whose episodes came in.
+    pub groups: u64,
+    /// Of those, groups in which every scored episode failed.
+    pub groups_all_fail: u64,
+    /// Scored episodes of the task with an outcome above 0.5.
+    pub solved: u64,
+    /// Mean outcome of its newest group.
+    pub reward: Option<F>,
 }
 
 /// Where a command stands.
@@ -390,6 +433,39 @@ pub struct CheckpointState {
     pub path: String,
     /// Hash of its weights.
     pub weights: String,
+}
+
+/// Something that charts over iterations mark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunMark {
+    /// The iteration it fell into.
+    pub iteration: Iteration,
+    /// `at_ms` of it.
+    pub at_ms: u64,
+    /// What.
+    pub kind: MarkKind,
+}
+
+/// What a mark is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum MarkKind {
+    /// A checkpoint was written.
+    Checkpoint,
+    /// The run stood still.
+    Pause,
+    /// A setting was changed.
+    Setting {
+        /// Its profile key.
+        key: String,
+        /// The new value.
+        value: F,
+    },
+    /// An evaluation ended.
+    Evaluation {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// Counts over the whole run.
@@ -473,8 +549,12 @@ pub struct RunState {
     pub updates: VecDeque<UpdateReport>,
     /// Evaluations, newest last.
     pub evaluations: VecDeque<EvalReport>,
-    /// The replay buffer by task.
+    /// The replay buffer by task; tasks without a success too, once a group of theirs came in.
     pub replay: BTreeMap<TaskId, ReplayState>,
+    /// Tasks with a stored success at the end of each iteration of `history`.
+    pub coverage: Vec<u32>,
+    /// Checkpoints, pauses, changes and evaluations for the charts, newest last.
+    pub marks: VecDeque<RunMark>,
     /// Settings now in force.
     pub settings: Settings,
     /// Commands and their answers, newest last.
@@ -535,5 +615,11 @@ impl RunState {
     /// Number of successes in the replay buffer.
     pub fn stored_successes(&self) -> usize {
         self.replay.values().map(|task| task.successes.len()).sum()
+    }
+
+    /// Number of tasks with a success in the replay buffer.
+    pub fn covered_tasks(&self) -> usize {
+        let tasks = self.replay.values();
+        tasks.filter(|task| !task.successes.is_empty()).count()
     }
 }

@@ -26,12 +26,11 @@ pub(super) fn draw_tabs(sketch: &mut Sketch<'_>, area: Rect) {
         at = sketch.put(area, at, 0, "arpo", Role::Brand) + 2;
     }
     for (number, screen) in SCREENS.into_iter().enumerate() {
-        let title = if area.width >= 60 {
-            screen.title()
+        let label = if area.width >= 80 {
+            format!(" {} {} ", number + 1, screen.title())
         } else {
-            &screen.title()[..2]
+            format!(" {}{} ", number + 1, &screen.title()[..2])
         };
-        let label = format!(" {} {title} ", number + 1);
         let role = if sketch.app.ui.screen == screen {
             Role::Selection
         } else {

@@ -98,12 +98,12 @@ fn cursor_style(sketch: &Sketch<'_>) -> ratatui::style::Style {
         .add_modifier(ratatui::style::Modifier::REVERSED)
 }
 
-pub(super) fn draw_filter(sketch: &mut Sketch<'_>, area: Rect, text: &str) {
+pub(super) fn draw_filter(sketch: &mut Sketch<'_>, area: Rect, name: &str, text: &str) {
     let place = popup(area, 60, 3);
     sketch.clear(place);
     let title = FrameTitle {
-        left: "Filter".to_owned(),
-        right: Some(("! inverts, enter applies".to_owned(), Role::Muted)),
+        left: name.to_owned(),
+        right: Some(("regex, ! inverts, enter applies".to_owned(), Role::Muted)),
         focused: true,
     };
     let inner = sketch.frame(place, &title);
@@ -153,5 +153,39 @@ pub(super) fn draw_quit(sketch: &mut Sketch<'_>, area: Rect, choice: QuitChoice)
             sketch.select(place.intersection(inner));
         }
         at += width(label) as u16 + 2;
+    }
+}
+
+/// A text over nearly the whole screen.
+pub(super) fn draw_text(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    title: &str,
+    lines: &[String],
+    scroll: usize,
+) {
+    let place = popup(area, area.width.min(110), area.height.saturating_sub(4).max(3));
+    sketch.clear(place);
+    let height = usize::from(place.height.saturating_sub(2));
+    let first = scroll.min(lines.len().saturating_sub(height));
+    let last = lines.len().min(first + height);
+    let title = FrameTitle {
+        left: one_line(title),
+        right: Some((
+            format!("{}-{last} of {}, esc closes", first + 1, lines.len()),
+            Role::Muted,
+        )),
+        focused: true,
+    };
+    let inner = sketch.frame(place, &title);
+    for (row, line) in lines.iter().skip(first).take(height).enumerate() {
+        let line = crate::tui::text::clean(line);
+        let role = match line.trim_start().chars().next() {
+            Some('+') => Role::Good,
+            Some('-') => Role::Bad,
+            Some('#') => Role::Muted,
+            _ => Role::Text,
+        };
+        sketch.put(inner, 1, row as u16, &line, role);
     }
 }

@@ -263,6 +263,9 @@ fn tell_finished_iteration(script: &mut Script, iteration: u64) {
     if iteration == 6 {
         tell_trouble(script);
     }
+    if iteration == 10 {
+        tell_hopeless_group(script, iteration);
+    }
     script.tell(5, EventKind::IterationFinished(report(iteration)));
 }
 
@@ -291,6 +294,9 @@ fn report(iteration: u64) -> IterationReport {
         logprob_gap_max: F(0.04),
         entropy: F(0.92 - 0.02 * t),
         clip_fraction: F(0.018 + 0.002 * (t % 3.0)),
+        clip_high: F(0.015 + 0.002 * (t % 3.0)),
+        clip_low: F(0.003),
+        ratios: ratios(iteration),
         grad_norm: F(0.38 + 0.05 * (t % 4.0)),
         loss: F(-0.01),
         approx_kl: F(0.0031 + 0.0004 * (t % 5.0)),
@@ -302,6 +308,38 @@ fn report(iteration: u64) -> IterationReport {
         wall_ms: 11_300 + 90 * iteration,
         clock_ms: 7_200 + 90 * iteration,
     }
+}
+
+/// A histogram whose middle holds nearly all tokens.
+fn ratios(iteration: u64) -> Vec<u64> {
+    let bin = |place: u64| match place.abs_diff(12) {
+        0 => 9_800 + 10 * iteration,
+        1 => 7_100,
+        distance => 900 >> (2 * distance).min(20),
+    };
+    (0..26).map(bin).collect()
+}
+
+/// A group that fails altogether, of a task that never succeeds.
+fn tell_hopeless_group(script: &mut Script, iteration: u64) {
+    let group = GroupId {
+        iteration: Iteration(iteration),
+        index: 5,
+    };
+    let (task, instruction, infeasible) = TASKS[5];
+    let started = EventKind::GroupStarted {
+        group,
+        task: TaskId(task.to_owned()),
+        instruction: instruction.to_owned(),
+        infeasible,
+    };
+    script.tell(2, started);
+    let finished = EventKind::GroupFinished {
+        group,
+        outcomes: vec![Some(0.0); SAMPLES as usize],
+        std: F(0.0),
+    };
+    script.tell(2, finished);
 }
 
 fn tell_replay(script: &mut Script, iteration: u64) {
@@ -435,7 +473,21 @@ fn tell_group(script: &mut Script, index: usize, group: GroupId) {
         tell_end(script, episode, &task, &fate);
     }
     match index {
-        2 => tell_signal(script, group, &outcomes, &members, None),
+        2 => {
+            tell_signal(script, group, &outcomes, &members, None);
+            for (place, stored) in [(0, 2), (4, 3)] {
+                let task = TaskId(TASKS[index].0.to_owned());
+                let episode = members[place];
+                script.tell(
+                    1,
+                    EventKind::ReplayStored {
+                        task,
+                        episode,
+                        stored,
+                    },
+                );
+            }
+        }
         3 => tell_signal(script, group, &outcomes, &members, Some(5)),
         _ => {}
     }

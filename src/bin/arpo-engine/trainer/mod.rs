@@ -233,6 +233,7 @@ impl Trainer {
             trajectories: samples.len() as u32,
             tokens: stats.tokens as u32,
             skipped: step.skipped,
+            ratios: stats.ratios.to_vec(),
         })
     }
 
