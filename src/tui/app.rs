@@ -6,6 +6,7 @@ use crate::event::{Command, RunState};
 use crate::tui::changes::Changes;
 use crate::tui::evals::EvalsUi;
 use crate::tui::fleet::FleetUi;
+use crate::tui::launch::LaunchForm;
 use crate::tui::logs::{LogFilter, LogLevel};
 use crate::tui::picture::PictureCache;
 use crate::tui::prompt::Prompt;
@@ -109,6 +110,8 @@ pub enum Overlay {
     Filter(String),
     /// What to look for in the logs being typed.
     Search(String),
+    /// An evaluation being asked for.
+    Launch(LaunchForm),
     /// Detach or stop.
     Quit(QuitChoice),
     /// A text that is longer than the screen.

@@ -239,7 +239,8 @@ fn all_rows(run: &RunState) -> Vec<LogRow> {
 }
 
 fn evaluation_text(run: &RunState, name: &str) -> Option<String> {
-    let report = run.evaluations.iter().rev().find(|r| r.name == name)?;
+    let mut evaluations = run.evaluations.iter().rev();
+    let report = evaluations.find_map(|one| one.report.as_ref().filter(|r| r.name == name))?;
     let all = report.plain.all;
     Some(format!(
         "evaluation {name}: success {} [{}, {}] of {} episodes",

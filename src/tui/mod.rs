@@ -12,6 +12,7 @@ pub mod figures;
 pub mod fleet;
 pub mod journal;
 pub mod keys;
+pub mod launch;
 pub mod layout;
 pub mod logs;
 pub mod picture;

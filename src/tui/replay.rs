@@ -203,6 +203,7 @@ mod tests {
             iteration: Iteration(0),
             at_ms: 0,
             used: 0,
+            pinned: false,
             policy: PolicyVersion(policy),
             source: None,
             uses: std::collections::VecDeque::new(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::event::{IterationReport, MarkKind, Phase, RunState};
+use crate::event::{EvaluationState, IterationReport, MarkKind, Phase, RunState};
 use crate::tui::app::TrainUi;
 use crate::tui::figures;
 use crate::tui::fleet::episode_name;
@@ -21,6 +21,8 @@ pub struct Compared {
     pub name: String,
     /// Its iterations.
     pub history: Vec<IterationReport>,
+    /// Its evaluations, oldest first.
+    pub evaluations: Vec<EvaluationState>,
 }
 
 /// One figure over the iterations.

@@ -12,6 +12,7 @@ use crate::tui::commands::{
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
 use crate::tui::journal;
 use crate::tui::keys::Key;
+use crate::tui::launch::LaunchReply;
 use crate::tui::picture::{PictureKey, Raster};
 use crate::tui::prompt::{PromptReply, edit};
 use crate::tui::rollout::wanted_changes;
@@ -276,6 +277,14 @@ fn press(app: &mut App, key: Key) -> Vec<Effect> {
             });
             Vec::new()
         }
+        Some(Overlay::Launch(form)) => match form.press(key, &app.run) {
+            LaunchReply::Open(form) => {
+                app.ui.overlay = Some(Overlay::Launch(form));
+                Vec::new()
+            }
+            LaunchReply::Closed => Vec::new(),
+            LaunchReply::Launch(command) => send(app, command),
+        },
         Some(Overlay::Prompt(prompt)) => match prompt.press(key, &app.ui.typed) {
             PromptReply::Open(prompt) => {
                 app.ui.overlay = Some(Overlay::Prompt(prompt));
@@ -393,7 +402,10 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
         Some(Overlay::Filter(text) | Overlay::Search(text)) => text.push_str(&line),
-        Some(Overlay::Help { .. } | Overlay::Quit(_) | Overlay::Text { .. }) | None => {}
+        Some(
+            Overlay::Help { .. } | Overlay::Quit(_) | Overlay::Text { .. } | Overlay::Launch(_),
+        )
+        | None => {}
     }
     Vec::new()
 }
@@ -418,7 +430,7 @@ fn click(app: &mut App, target: Target) -> Vec<Effect> {
             app.ui.rollout.step = Some(step);
         }
         Target::Chart(chart) => app.ui.train.chart = chart,
-        Target::Eval(place) => app.ui.evals.selected = Some(place),
+        Target::Eval(place) => crate::tui::evals::select(app, place),
         Target::Replay(place) => crate::tui::replay::select(app, place),
         Target::LogRow(up) => app.ui.logs.up = up,
     }

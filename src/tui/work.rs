@@ -171,12 +171,16 @@ fn open(run: &Path) -> Result<RunDir, String> {
 fn compared(run: &Path) -> Result<Compared, String> {
     let run = open(run)?;
     let state = run.state().map_err(|error| error.to_string())?;
-    if state.history.is_empty() {
-        return Err(format!("{} has no finished iteration", run.name()));
+    if state.history.is_empty() && state.evaluations.is_empty() {
+        return Err(format!(
+            "{} has no finished iteration and no evaluation",
+            run.name()
+        ));
     }
     Ok(Compared {
         name: run.name(),
         history: state.history,
+        evaluations: state.evaluations.into(),
     })
 }
 

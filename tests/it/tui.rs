@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the screens in `tests/it/screens/` and the recorded run they show.
 
+mod evaluations;
 mod script;
 
 use std::fmt::Write as _;
@@ -141,10 +142,15 @@ fn the_recorded_run_is_what_its_script_says() {
 
 #[test]
 fn screens_look_as_committed() {
-    let cases: [(&str, &str); 15] = [
+    let cases: [(&str, &str); 23] = [
         ("fleet", ""),
         ("fleet_cards", "z"),
+        ("fleet_gallery", "z z"),
+        ("fleet_desktops", "b"),
         ("fleet_replayed", "j j l l"),
+        ("rollout_siblings", "j l enter c"),
+        ("rollout_thought", "j l enter h t"),
+        ("rollout_after", "j l enter h h b"),
         ("rollout", "j l enter h"),
         ("rollout_picture", "enter v"),
         ("train", "3"),
@@ -152,6 +158,9 @@ fn screens_look_as_committed() {
         ("train_cursor", "3 h h h"),
         ("train_ratios", "3 L backtab enter"),
         ("evals", "4"),
+        ("evals_flips", "4 space j j space f"),
+        ("evals_unlike", "4 f"),
+        ("launch", "4 e down space"),
         ("replay", "5 o o j"),
         ("replay_frames", "5 o o j tab l l"),
         ("replay_never", "5 E"),

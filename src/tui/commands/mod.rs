@@ -4,6 +4,7 @@
 //! handler. Handlers change the view and return effects; those that ask something of the engine
 //! only send, what comes of it is told by events.
 
+mod evals;
 mod logs;
 mod navigate;
 mod operate;
@@ -93,6 +94,7 @@ const fn operator(
 const FLEET: Scope = Scope::On(Screen::Fleet);
 const ROLLOUT: Scope = Scope::On(Screen::Rollout);
 const TRAIN: Scope = Scope::On(Screen::Train);
+const EVALS: Scope = Scope::On(Screen::Evals);
 const REPLAY: Scope = Scope::On(Screen::Replay);
 const LOGS: Scope = Scope::On(Screen::Logs);
 const GLOBAL: Scope = Scope::Global;
@@ -112,7 +114,7 @@ pub const COMMANDS: &[CommandRow] = &[
         &["z"],
         FLEET,
         "cards",
-        "Switch between matrix and cards.",
+        "Go on from matrix to cards, from cards to pictures alone, and back.",
         view::fleet_layout,
     ),
     row(
@@ -281,6 +283,66 @@ pub const COMMANDS: &[CommandRow] = &[
             train::compare,
         )
     },
+    CommandRow {
+        keys: &["e"],
+        scope: EVALS,
+        ..operator(
+            "evaluate",
+            "[TASKS]",
+            &[],
+            "evaluate",
+            "Ask for an evaluation: a form.",
+            evals::evaluate,
+        )
+    },
+    CommandRow {
+        keys: &["X"],
+        scope: EVALS,
+        ..operator(
+            "cancel-evaluation",
+            "[NUMBER]",
+            &[],
+            "cancel",
+            "Give up the selected evaluation; its trials so far are kept.",
+            evals::cancel,
+        )
+    },
+    CommandRow {
+        keys: &["R"],
+        scope: EVALS,
+        ..operator(
+            "resume-evaluation",
+            "[NUMBER]",
+            &[],
+            "go on",
+            "Go on with the selected evaluation that was cancelled.",
+            evals::resume,
+        )
+    },
+    row(
+        "mark-evaluation",
+        &["space"],
+        EVALS,
+        "mark",
+        "Mark the evaluation: two marked ones are compared.",
+        evals::mark,
+    ),
+    row(
+        "flips",
+        &["f", "enter"],
+        EVALS,
+        "flips",
+        "Show what two evaluations solved differently, or the scores.",
+        evals::flips,
+    ),
+    row(
+        "flip-protocol",
+        &["t"],
+        EVALS,
+        "protocol",
+        "Count flips under the next protocol.",
+        evals::protocol,
+    ),
     row(
         "open-stored",
         &["enter"],
@@ -305,6 +367,30 @@ pub const COMMANDS: &[CommandRow] = &[
         "Show the task's next newer success.",
         replay::previous_entry,
     ),
+    CommandRow {
+        keys: &["L"],
+        scope: REPLAY,
+        ..operator(
+            "pin",
+            "",
+            &[],
+            "pin",
+            "Keep the success whatever newer ones come, or let it go again.",
+            replay::pin,
+        )
+    },
+    CommandRow {
+        keys: &["D"],
+        scope: REPLAY,
+        ..operator(
+            "drop",
+            "",
+            &[],
+            "drop",
+            "Remove the success from the replay buffer.",
+            replay::drop_stored,
+        )
+    },
     row(
         "replay-sort",
         &["o"],

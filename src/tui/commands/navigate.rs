@@ -95,7 +95,7 @@ fn move_fleet(app: &mut App, across: isize, down: isize) {
             let widest = current.cells.len().saturating_sub(1);
             (row, sample.saturating_add_signed(across).min(widest))
         }
-        FleetLayout::Cards => {
+        FleetLayout::Cards | FleetLayout::Gallery => {
             let per_row: Vec<usize> = rows.iter().map(|row| row.cells.len()).collect();
             let place = per_row[..row].iter().sum::<usize>() + sample;
             let all: usize = per_row.iter().sum();

@@ -1,11 +1,14 @@
 //! The Replay screen: looking at stored successes.
 
+use crate::event::Command;
 use crate::tui::app::{App, Screen};
 use crate::tui::replay::{ReplaySort, rows, selected_place, selected_success, turn_entry};
 use crate::tui::theme::Role;
 use crate::tui::update::Effect;
+use crate::types::{EpisodeId, TaskId};
 
 use super::navigate::go_to;
+use super::operate::send;
 
 /// Opens the success in Rollout, where its steps are still known.
 pub(super) fn open(app: &mut App, _: &str) -> Vec<Effect> {
@@ -53,4 +56,39 @@ pub(super) fn only_never(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.replay.task = None;
     app.ui.replay.entry = 0;
     Vec::new()
+}
+
+/// The task and the success looked at; says so where there is none.
+fn selected(app: &mut App) -> Option<(TaskId, EpisodeId, bool)> {
+    let rows = rows(&app.run, &app.ui.replay);
+    let row = rows.get(selected_place(&app.ui.replay, &rows));
+    let found = row.and_then(|row| {
+        let (_, success) = selected_success(&app.ui.replay, row)?;
+        Some((row.task.clone(), success.episode, success.pinned))
+    });
+    if found.is_none() {
+        app.say(Role::Warning, "no success is stored for this task");
+    }
+    found
+}
+
+pub(super) fn pin(app: &mut App, _: &str) -> Vec<Effect> {
+    match selected(app) {
+        Some((task, episode, pinned)) => send(
+            app,
+            Command::PinStored {
+                task,
+                episode,
+                pinned: !pinned,
+            },
+        ),
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn drop_stored(app: &mut App, _: &str) -> Vec<Effect> {
+    match selected(app) {
+        Some((task, episode, _)) => send(app, Command::DropStored { task, episode }),
+        None => Vec::new(),
+    }
 }

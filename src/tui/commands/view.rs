@@ -9,7 +9,8 @@ use crate::tui::update::{Effect, Exit};
 pub(super) fn fleet_layout(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.fleet.layout = match app.ui.fleet.layout {
         FleetLayout::Matrix => FleetLayout::Cards,
-        FleetLayout::Cards => FleetLayout::Matrix,
+        FleetLayout::Cards => FleetLayout::Gallery,
+        FleetLayout::Gallery => FleetLayout::Matrix,
     };
     Vec::new()
 }

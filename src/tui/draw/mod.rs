@@ -103,6 +103,7 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
             lines,
             scroll,
         }) => overlay::draw_text(sketch, area, title, lines, *scroll),
+        Some(Overlay::Launch(form)) => overlay::draw_launch(sketch, area, form),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
     }
 }

@@ -282,8 +282,9 @@ fn draw_facts(sketch: &mut Sketch<'_>, area: Rect, success: &StoredSuccess, at: 
         Some(_) => "the screen it ended on".to_owned(),
         None => figures::NOTHING.to_owned(),
     };
+    let pinned = if success.pinned { "  pinned" } else { "" };
     let rows = [
-        ("episode", success.episode.to_string(), Role::Text),
+        ("episode", format!("{}{pinned}", success.episode), Role::Text),
         ("from", format!("{from}, {ago} ago"), Role::Text),
         (
             "age",

@@ -10,6 +10,8 @@ use arpo::types::{
     TaskId,
 };
 
+use super::evaluations::evaluation;
+
 const DONE: u64 = 12;
 const SAMPLES: u32 = 8;
 
@@ -167,6 +169,9 @@ fn tell_start(script: &mut Script) {
         context_tokens: 4096,
         learning_rate: 3e-4,
         temperature: 1.0,
+        clip_low: Some(0.2),
+        clip_high: Some(0.3),
+        replay: Some(true),
         virtual_clock: false,
     };
     script.tell(0, started);
@@ -265,6 +270,15 @@ fn tell_finished_iteration(script: &mut Script, iteration: u64) {
     }
     if iteration == 10 {
         tell_hopeless_group(script, iteration);
+    }
+    if let Some((number, skill)) = match iteration {
+        3 => Some((1, 6)),
+        9 => Some((2, 8)),
+        _ => None,
+    } {
+        for kind in evaluation(number, policy.0, 0.0, skill, None) {
+            script.tell(3, kind);
+        }
     }
     script.tell(5, EventKind::IterationFinished(report(iteration)));
 }
@@ -412,6 +426,9 @@ fn tell_running_iteration(script: &mut Script) {
             total: 48,
         },
     );
+    for kind in evaluation(3, policy.0, 0.6, 9, Some(20)) {
+        script.tell(1, kind);
+    }
     for (index, (task, instruction, infeasible)) in TASKS.into_iter().enumerate() {
         let group = GroupId {
             iteration,
@@ -462,6 +479,8 @@ fn tell_group(script: &mut Script, index: usize, group: GroupId) {
             sample: sample as u32,
             task: task.clone(),
             desktop,
+            evaluation: None,
+            infeasible: false,
         };
         script.tell(25, started);
         for step in 0..steps.unwrap_or(0) {
