@@ -28,9 +28,9 @@ pub use report::{
 };
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
-    EpisodeState, EvaluationState, EvaluationStatus, FailureState, FinishedPhase, GroupState, Header, Injection, MarkKind,
-    MemberPlace, NoticeState, PhaseState, ReplayState, RunMark, RunState, Settings, StepState, StoredFrame,
-    StoredSuccess,
+    EpisodeState, EvaluationState, EvaluationStatus, FailureState, FinishedPhase, GroupState,
+    Header, Injection, MarkKind, MemberPlace, NoticeState, PhaseState, ReplayState, RunMark,
+    RunState, Settings, StepState, StoredFrame, StoredSuccess,
 };
 
 /// Version of this vocabulary; a console refuses a run of a newer one with a clear message.

@@ -180,7 +180,10 @@ fn an_evaluation_is_followed_from_waiting_to_its_report() {
     kinds.extend([started(1, 2), finished(1, trial("a/1", 0, done, 1.0))]);
     let running = one(&fold(kinds.clone()));
     assert_eq!(running.status, EvaluationStatus::Running);
-    assert_eq!((running.done, running.total, running.trials.len()), (1, 2, 1));
+    assert_eq!(
+        (running.done, running.total, running.trials.len()),
+        (1, 2, 1)
+    );
 
     // Cancelled and gone on with: what it had is told again, and counts once.
     kinds.push(EventKind::EvaluationCancelled {
@@ -210,11 +213,17 @@ fn trials_of_old_evaluations_and_beyond_the_bound_are_let_go() {
     let done = Some(EpisodeEnd::Finished);
     let mut kinds = Vec::new();
     for number in 1..=20 {
-        kinds.extend([started(number, 1), finished(number, trial("a/1", 0, done, 1.0))]);
+        kinds.extend([
+            started(number, 1),
+            finished(number, trial("a/1", 0, done, 1.0)),
+        ]);
     }
     kinds.extend((0..3000).map(|number| finished(20, trial("b/1", number, done, 0.0))));
     let state = fold(kinds);
-    let kept = state.evaluations.iter().filter(|one| !one.trials.is_empty());
+    let kept = state
+        .evaluations
+        .iter()
+        .filter(|one| !one.trials.is_empty());
     assert_eq!(kept.count(), 16);
     let last = state.evaluation(20).unwrap();
     assert_eq!((last.done, last.trials.len()), (3001, 2048));
@@ -283,7 +292,11 @@ fn requests_that_make_no_sense_say_what_would() {
         (&|r| r.when = EvalWhen::Now { desktops: 0 }, "at least 1"),
         (&|r| r.resume = Some(0), "numbered from 1"),
         (
-            &|r| r.weights = EvalWeights::Checkpoint { path: String::new() },
+            &|r| {
+                r.weights = EvalWeights::Checkpoint {
+                    path: String::new(),
+                }
+            },
             "folder",
         ),
     ];

@@ -66,7 +66,10 @@ fn changed_tiles(before: &Screenshot, after: &Screenshot) -> Tiles {
     let down = size.height.div_ceil(TILE) as usize;
     let mut counts = vec![0; across * down];
     let width = size.width.max(1) as usize;
-    let pixels = before.rgb().chunks_exact(3).zip(after.rgb().chunks_exact(3));
+    let pixels = before
+        .rgb()
+        .chunks_exact(3)
+        .zip(after.rgb().chunks_exact(3));
     for (place, (old, new)) in pixels.enumerate() {
         if old == new {
             continue;

@@ -134,7 +134,11 @@ pub fn domain_scores(state: &EvaluationState) -> Vec<DomainScores> {
         state.trials.iter().filter(wanted).collect::<Vec<_>>()
     };
     for (name, pick, infeasible) in [
-        ("all", (|score| score.all) as fn(&ProtocolScore) -> Score, None),
+        (
+            "all",
+            (|score| score.all) as fn(&ProtocolScore) -> Score,
+            None,
+        ),
         ("feasible", |score| score.feasible, Some(false)),
         ("infeasible", |score| score.infeasible, Some(true)),
     ] {
@@ -182,18 +186,15 @@ pub enum Comparison {
 
 /// The two evaluations that are compared: those marked, in the order they were made, or the
 /// selected one with the finished one before it.
-pub fn compared_pair<'a>(
-    app: &App,
-    rows: &[EvalRow<'a>],
-) -> Option<(EvalRow<'a>, EvalRow<'a>)> {
+pub fn compared_pair<'a>(app: &App, rows: &[EvalRow<'a>]) -> Option<(EvalRow<'a>, EvalRow<'a>)> {
     let find = |key: EvalKey| rows.iter().find(|row| row.key == key).copied();
     if let [first, second] = app.ui.evals.marked[..] {
         return Some((find(first)?, find(second)?));
     }
     let selected = *rows.get(selected_place(app, rows))?;
     let before = rows.iter().find(|row| {
-        let is_older = row.key.is_other == selected.key.is_other
-            && row.key.place < selected.key.place;
+        let is_older =
+            row.key.is_other == selected.key.is_other && row.key.place < selected.key.place;
         is_older && row.state.status == EvaluationStatus::Finished
     });
     Some((*before?, selected))
@@ -221,9 +222,7 @@ pub fn compare(pair: Option<(EvalRow<'_>, EvalRow<'_>)>, protocol: Protocol) -> 
 #[cfg(test)]
 mod tests {
     use super::{Comparison, EvalKey, compare, compared_pair, domain_scores, rows, toggle_mark};
-    use crate::event::{
-        EvalManifest, EvaluationState, EvaluationStatus, F, RunState, TrialRow,
-    };
+    use crate::event::{EvalManifest, EvaluationState, EvaluationStatus, F, RunState, TrialRow};
     use crate::tui::app::{App, Link};
     use crate::tui::theme::{ColorDepth, Theme};
     use crate::types::{EpisodeEnd, EpisodeId, Protocol, TaskId};

@@ -96,7 +96,9 @@ impl LaunchForm {
     /// A form filled in for a run: like its last evaluation, on a quarter of the desktops.
     pub fn new(run: &RunState, tasks: &str) -> Self {
         let mut asked = run.evaluations.iter().rev();
-        let last = asked.find_map(|one| one.request.clone()).unwrap_or_default();
+        let last = asked
+            .find_map(|one| one.request.clone())
+            .unwrap_or_default();
         let mut known = run.evaluations.iter().rev();
         let known = known.find_map(|one| one.manifest.as_ref().map(|it| it.tasks.clone()));
         let seed = run.header.as_ref().map_or(0, |header| header.seed);

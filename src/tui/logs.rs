@@ -221,7 +221,7 @@ fn all_rows(run: &RunState) -> Vec<LogRow> {
         let text = match &mark.kind {
             MarkKind::Pause => format!("iteration {number}: paused"),
             MarkKind::Setting { key, value } => format!("{key} is {} from now on", value.0),
-            MarkKind::Evaluation { name } => evaluation_text(run, name)?,
+            MarkKind::Evaluation { .. } => evaluation_text(run, mark.at_ms)?,
             // The newest one is told with its folder.
             MarkKind::Checkpoint => return None,
         };
@@ -238,12 +238,18 @@ fn all_rows(run: &RunState) -> Vec<LogRow> {
     rows
 }
 
-fn evaluation_text(run: &RunState, name: &str) -> Option<String> {
-    let mut evaluations = run.evaluations.iter().rev();
-    let report = evaluations.find_map(|one| one.report.as_ref().filter(|r| r.name == name))?;
+/// The scores of the evaluation that ended then.
+fn evaluation_text(run: &RunState, at_ms: u64) -> Option<String> {
+    let mut evaluations = run.evaluations.iter();
+    let ended = evaluations.find(|one| one.since_ms == at_ms && one.report.is_some())?;
+    let report = ended.report.as_ref()?;
+    let number = ended
+        .number
+        .map_or(String::new(), |number| format!(" #{number}"));
+    let name = &report.name;
     let all = report.plain.all;
     Some(format!(
-        "evaluation {name}: success {} [{}, {}] of {} episodes",
+        "evaluation{number} {name}: plain success {} [{}, {}] of {} episodes",
         figures::fraction(all.success),
         figures::fraction(all.interval.0),
         figures::fraction(all.interval.1),

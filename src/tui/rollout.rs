@@ -19,10 +19,7 @@ pub fn shown_step(app: &App, episode: &EpisodeState) -> usize {
 }
 
 /// The screen a step was decided on, and the one after it.
-pub fn screens(
-    episode: &EpisodeState,
-    step: usize,
-) -> (Option<&ImageHash>, Option<&ImageHash>) {
+pub fn screens(episode: &EpisodeState, step: usize) -> (Option<&ImageHash>, Option<&ImageHash>) {
     let image = |step: usize| episode.steps.get(step).and_then(|step| step.image.as_ref());
     let is_last = step + 1 >= episode.steps.len();
     let after = if is_last {
@@ -108,7 +105,10 @@ pub fn parting(one: &EpisodeState, other: &EpisodeState) -> Option<usize> {
 fn same_step(a: &StepState, b: &StepState) -> bool {
     a.malformed.is_some() == b.malformed.is_some()
         && a.actions.len() == b.actions.len()
-        && a.actions.iter().zip(&b.actions).all(|(a, b)| same_action(a, b))
+        && a.actions
+            .iter()
+            .zip(&b.actions)
+            .all(|(a, b)| same_action(a, b))
 }
 
 fn same_action(a: &Action, b: &Action) -> bool {
@@ -183,7 +183,10 @@ mod tests {
         let mut shown = episode(0, &[1.0, 2.0], true);
         let name = |hash: Option<&ImageHash>| hash.map(|hash| hash.0.to_string());
         let (before, after) = screens(&shown, 0);
-        assert_eq!((name(before), name(after)), (Some("1".into()), Some("2".into())));
+        assert_eq!(
+            (name(before), name(after)),
+            (Some("1".into()), Some("2".into()))
+        );
         assert_eq!(screens(&shown, 1).1, None);
         shown.final_image = Some(ImageHash("end".to_owned().into()));
         assert_eq!(name(screens(&shown, 1).1), Some("end".into()));

@@ -78,9 +78,7 @@ pub const CHARTS: [Chart; 10] = [
         )
     },
     Chart {
-        second: Some(("after replay", "group_std_after", |it| {
-            it.group_std_after.0
-        })),
+        second: Some(("after replay", "group_std_after", |it| it.group_std_after.0)),
         ..chart(
             "Group std",
             "of outcomes",

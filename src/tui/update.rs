@@ -6,9 +6,7 @@ use crossterm::event::KeyCode;
 
 use crate::event::{Command, CommandStatus, Event, RunState, TrainerState};
 use crate::tui::app::{App, LostLink, Overlay, QuitChoice, Screen, SentStatus};
-use crate::tui::commands::{
-    command_for, command_named, run_line, send, set_filter, set_search,
-};
+use crate::tui::commands::{command_for, command_named, run_line, send, set_filter, set_search};
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
 use crate::tui::journal;
 use crate::tui::keys::Key;
@@ -321,7 +319,11 @@ fn press_in_text(key: Key, lines: usize, scroll: usize) -> Option<usize> {
         Some("back" | "quit") => return None,
         _ => 0,
     };
-    Some(scroll.saturating_add_signed(by).min(lines.saturating_sub(1)))
+    Some(
+        scroll
+            .saturating_add_signed(by)
+            .min(lines.saturating_sub(1)),
+    )
 }
 
 fn press_in_help(app: &mut App, key: Key, scroll: usize) -> Vec<Effect> {

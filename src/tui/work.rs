@@ -141,7 +141,9 @@ fn write_new(path: PathBuf, text: &str) -> Worked {
             Ok(mut file) => {
                 return match file.write_all(text.as_bytes()) {
                     Ok(()) => Worked::Written(name),
-                    Err(error) => Worked::Failed(format!("cannot write {}: {error}", name.display())),
+                    Err(error) => {
+                        Worked::Failed(format!("cannot write {}: {error}", name.display()))
+                    }
                 };
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -186,7 +188,8 @@ fn compared(run: &Path) -> Result<Compared, String> {
 
 fn profile_of(run: &RunDir) -> Result<String, String> {
     let path = run.profile_path();
-    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    std::fs::read_to_string(&path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 fn profile(run: &Path, other: Option<&Path>) -> Result<(String, Vec<String>), String> {
@@ -205,7 +208,9 @@ fn profile(run: &Path, other: Option<&Path>) -> Result<(String, Vec<String>), St
 /// Keys whose values differ: the other run's value, then this run's.
 fn profile_differences(own: &str, other: &str) -> Result<Vec<String>, String> {
     let flat = |text: &str| -> Result<Vec<(String, String)>, String> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| error.to_string())?;
         let mut flat = Vec::new();
         flatten("", &toml::Value::Table(table), &mut flat);
         Ok(flat)

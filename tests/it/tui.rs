@@ -244,7 +244,12 @@ fn a_run_without_events_draws() {
     let theme = Theme::built_in("default", ColorDepth::Ansi16).unwrap();
     let mut app = App::new(RunState::default(), "new", Link::Live, theme);
     for keys in [
-        "1", "2", "3 j k h l g G tab x", "4 j k g G", "5 j k h l g G tab o E enter", "6",
+        "1",
+        "2",
+        "3 j k h l g G tab x",
+        "4 j k g G",
+        "5 j k h l g G tab o E enter",
+        "6",
         "j k h l g G n N space",
     ] {
         press(&mut app, keys);

@@ -6,18 +6,19 @@
 use std::collections::VecDeque;
 
 use crate::event::{
-    CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase, DesktopState, EpisodeState,
-    Event, EventKind, F, FailureState, FinishedPhase, GroupState, Header, Injection,
-    LEARNING_RATE_KEY, MarkKind, MemberPlace, MemberSignal, NoticeLevel, NoticeState, Phase, PhaseState, Purpose,
-    REPLAY_KEY, RunMark, RunState, StepState, StoredFrame, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase,
+    DesktopState, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase, GroupState,
+    Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberPlace, MemberSignal, NoticeLevel,
+    NoticeState, Phase, PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepState, StoredFrame,
+    StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
 
 use super::{
-    COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, FAILURES_KEPT, GROUPS_KEPT,
-    ITERATIONS_KEPT, MARKS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT, USES_KEPT,
+    COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, FAILURES_KEPT, GROUPS_KEPT, ITERATIONS_KEPT,
+    MARKS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT, USES_KEPT,
 };
 
 /// A desktop number beyond this is not believed; it bounds the memory a broken log can ask for.
@@ -621,7 +622,10 @@ impl RunState {
     }
 
     fn stored_pinned(&mut self, task: &TaskId, id: EpisodeId, pinned: bool) {
-        let successes = self.replay.get_mut(task).map(|of_task| &mut of_task.successes);
+        let successes = self
+            .replay
+            .get_mut(task)
+            .map(|of_task| &mut of_task.successes);
         let mut found = successes.into_iter().flatten();
         if let Some(success) = found.find(|one| one.episode == id) {
             success.pinned = pinned;

@@ -41,7 +41,11 @@ pub(super) fn cancel(app: &mut App, argument: &str) -> Vec<Effect> {
     let Some(evaluation) = number(app, argument, "cancel-evaluation") else {
         return Vec::new();
     };
-    if app.run.evaluation(evaluation).is_some_and(|one| !one.is_open()) {
+    if app
+        .run
+        .evaluation(evaluation)
+        .is_some_and(|one| !one.is_open())
+    {
         app.say(
             Role::Warning,
             format!("evaluation {evaluation} neither waits nor runs"),
@@ -57,9 +61,8 @@ pub(super) fn resume(app: &mut App, argument: &str) -> Vec<Effect> {
         return Vec::new();
     };
     let state = app.run.evaluation(evaluation);
-    let is_cancelled = state.is_some_and(|state| {
-        matches!(state.status, EvaluationStatus::Cancelled { .. })
-    });
+    let is_cancelled =
+        state.is_some_and(|state| matches!(state.status, EvaluationStatus::Cancelled { .. }));
     if !is_cancelled {
         app.say(
             Role::Warning,

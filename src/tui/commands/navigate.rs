@@ -235,11 +235,7 @@ pub(super) fn back(app: &mut App, _: &str) -> Vec<Effect> {
         Screen::Train if ui.train.zoomed => ui.train.zoomed = false,
         Screen::Logs if ui.logs.filter.is_some() => ui.logs.filter = None,
         Screen::Fleet => ui.fleet.layout = FleetLayout::Matrix,
-        Screen::Rollout
-        | Screen::Train
-        | Screen::Evals
-        | Screen::Replay
-        | Screen::Logs => {
+        Screen::Rollout | Screen::Train | Screen::Evals | Screen::Replay | Screen::Logs => {
             return go_to(app, Screen::Fleet);
         }
     }

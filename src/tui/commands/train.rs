@@ -71,7 +71,10 @@ pub(super) fn compare(app: &mut App, argument: &str) -> Vec<Effect> {
 /// Writes all iterations into a file of comma-separated values.
 pub(super) fn export(app: &mut App, argument: &str) -> Vec<Effect> {
     if app.run.history.is_empty() {
-        app.say(Role::Warning, "nothing to export before the first iteration");
+        app.say(
+            Role::Warning,
+            "nothing to export before the first iteration",
+        );
         return Vec::new();
     }
     let path = if argument.is_empty() {

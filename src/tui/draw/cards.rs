@@ -185,10 +185,19 @@ fn draw_card(
 ) {
     let app = sketch.app;
     let cell = &row.cells[sample];
-    let title = FrameTitle {
-        left: card_name(row, sample),
-        right: Some((cell.code(), cell_role(cell))),
-        focused: is_selected,
+    // On a tile for a picture alone there is room for one title only.
+    let title = if area.width < MIN_WIDTH {
+        FrameTitle {
+            left: format!("{} {}", card_name(row, sample), cell.short_code()),
+            right: None,
+            focused: is_selected,
+        }
+    } else {
+        FrameTitle {
+            left: card_name(row, sample),
+            right: Some((cell.code(), cell_role(cell))),
+            focused: is_selected,
+        }
     };
     let inner = sketch.frame(area, &title);
     sketch

@@ -22,8 +22,8 @@ use super::sketch::FrameTitle;
 const LIST: (u16, u16) = (31, 40);
 /// Inner columns from which on every score has its interval.
 const WITH_INTERVALS: u16 = 74;
-/// Columns of a domain's name.
-const DOMAIN: usize = 15;
+/// Columns of a score with its interval, and without.
+const SCORE: (usize, usize) = (15, 6);
 
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
     let app = sketch.app;
@@ -55,8 +55,7 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         }
         return;
     }
-    let [scores, flips] =
-        Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(right);
+    let [scores, flips] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(right);
     draw_scores(sketch, scores, &all[selected]);
     draw_flips(sketch, flips, &all);
 }
@@ -93,7 +92,9 @@ fn label(row: &EvalRow<'_>) -> String {
 fn weights(row: &EvalRow<'_>) -> String {
     let manifest = row.state.manifest.as_ref().map(|it| it.policy);
     let policy = manifest.or(row.state.report.as_ref().map(|it| it.policy));
-    policy.map_or(figures::NOTHING.to_owned(), |policy| format!("v{}", policy.0))
+    policy.map_or(figures::NOTHING.to_owned(), |policy| {
+        format!("v{}", policy.0)
+    })
 }
 
 fn draw_row(sketch: &mut Sketch<'_>, area: Rect, row: &EvalRow<'_>) {
@@ -157,13 +158,20 @@ fn draw_scores(sketch: &mut Sketch<'_>, area: Rect, row: &EvalRow<'_>) {
         return;
     }
     let is_wide = inner.width >= WITH_INTERVALS;
-    let cells = if is_wide { 15 } else { 7 };
-    let mut heading = format!(" {}{} ", pad("domain", DOMAIN), pad_left("n", 4));
-    for protocol in Protocol::ALL {
-        let name = protocol.name();
-        heading.push_str(&pad(if is_wide { name } else { &name[..4.min(name.len())] }, cells));
+    let cells = if is_wide { SCORE.0 } else { SCORE.1 };
+    // Number of trials, gap and FAIL endings beside the three scores.
+    let fixed = 6 + 3 * cells + if is_wide { 9 + 8 } else { 6 + 5 };
+    let name_cells = usize::from(inner.width).saturating_sub(fixed).clamp(6, 18);
+    let names = ["standard", "hard", "plain"];
+    let mut heading = format!(" {}{} ", pad("domain", name_cells), pad_left("n", 4));
+    for (name, short) in names.iter().zip(["std", "hard", "plain"]) {
+        heading.push_str(&pad(if is_wide { name } else { short }, cells));
     }
-    heading.push_str("hard-std FAIL ok/bad");
+    heading.push_str(if is_wide {
+        "hard-std FAIL r/w"
+    } else {
+        "gap   FAIL"
+    });
     sketch.put(inner, 0, 0, &heading, Role::Muted);
     let notes = note_rows(row, &scores, is_wide);
     let room = usize::from(inner.height).saturating_sub(1 + notes.len());
@@ -177,7 +185,7 @@ fn draw_scores(sketch: &mut Sketch<'_>, area: Rect, row: &EvalRow<'_>) {
         } else {
             Role::Muted
         };
-        draw_domain(sketch, inner, line, domain, is_wide, role);
+        draw_domain(sketch, inner, line, domain, name_cells, role);
         line += 1;
     }
     if kept < domains {
@@ -195,21 +203,22 @@ fn draw_domain(
     area: Rect,
     line: u16,
     domain: &DomainScores,
-    is_wide: bool,
+    name_cells: usize,
     role: Role,
 ) {
+    let is_wide = area.width >= WITH_INTERVALS;
     let n = domain.scores[0].n;
     let name = format!(
         " {}{} ",
-        pad(&one_line(&domain.name), DOMAIN),
+        pad(&one_line(&domain.name), name_cells),
         pad_left(&n.to_string(), 4)
     );
     let mut at = sketch.put(area, 0, line, &name, role);
     for score in &domain.scores {
         let text = if is_wide {
-            pad(&with_interval(score), 15)
+            pad(&with_interval(score), SCORE.0)
         } else {
-            pad(&share(score), 7)
+            pad(&share(score), SCORE.1)
         };
         at = sketch.put(area, at, line, &text, Role::Text);
     }
@@ -219,10 +228,18 @@ fn draw_domain(
     } else {
         figures::signed(gap)
     };
-    let at = sketch.put(area, at, line, &pad(&gap, 9), Role::Text);
-    let fails = domain.fail_last.map_or(figures::NOTHING.to_owned(), |(ok, bad)| {
-        format!("{ok}/{bad}")
-    });
+    let at = sketch.put(
+        area,
+        at,
+        line,
+        &pad(&gap, if is_wide { 9 } else { 6 }),
+        Role::Text,
+    );
+    let fails = domain
+        .fail_last
+        .map_or(figures::NOTHING.to_owned(), |(ok, bad)| {
+            format!("{ok}/{bad}")
+        });
     sketch.put(area, at, line, &fails, Role::Muted);
 }
 
@@ -246,11 +263,7 @@ fn with_interval(score: &Score) -> String {
 }
 
 /// What the table needs to be read: intervals where it has none, errors, small numbers.
-fn note_rows(
-    row: &EvalRow<'_>,
-    scores: &[DomainScores],
-    is_wide: bool,
-) -> Vec<(String, Role)> {
+fn note_rows(row: &EvalRow<'_>, scores: &[DomainScores], is_wide: bool) -> Vec<(String, Role)> {
     let mut notes = Vec::new();
     let all = scores.iter().find(|domain| domain.name == "all");
     let Some(all) = all.map(|all| all.scores) else {
@@ -276,7 +289,10 @@ fn note_rows(
         notes.push(("so far; it still runs".to_owned(), Role::Running));
     }
     if all[0].n < FEW {
-        let text = format!("n = {} < {FEW}: too few to tell small differences", all[0].n);
+        let text = format!(
+            "n = {} < {FEW}: too few to tell small differences",
+            all[0].n
+        );
         notes.push((text, Role::Warning));
     }
     if let Some(manifest) = &row.state.manifest {
@@ -301,7 +317,12 @@ fn draw_flips(sketch: &mut Sketch<'_>, area: Rect, all: &[EvalRow<'_>]) {
     let pair = compared_pair(app, all);
     let comparison = compare(pair, protocol);
     let names = pair.map_or("Flips".to_owned(), |(first, second)| {
-        format!("Flips {} → {}  {}", label(&first), label(&second), protocol.name())
+        format!(
+            "Flips {} → {}  {}",
+            label(&first),
+            label(&second),
+            protocol.name()
+        )
     });
     let right = match &comparison {
         Comparison::Alike(flips) => format!(
@@ -329,7 +350,7 @@ fn draw_flips(sketch: &mut Sketch<'_>, area: Rect, all: &[EvalRow<'_>]) {
         }
         Comparison::Unlike(differences) => {
             let text = "No difference is shown: these were made under other conditions.";
-            sketch.put(inner, 1, 0, text, Role::Warning);
+            let top = sketch.text(inner, text, Role::Warning, 0);
             for (line, one) in differences.iter().enumerate() {
                 let text = format!(
                     "{} {} → {}",
@@ -337,7 +358,7 @@ fn draw_flips(sketch: &mut Sketch<'_>, area: Rect, all: &[EvalRow<'_>]) {
                     one_line(&one.first),
                     one_line(&one.second)
                 );
-                sketch.put(inner, 1, line as u16 + 1, &text, Role::Text);
+                sketch.put(inner, 1, top + line as u16, &text, Role::Text);
             }
         }
         Comparison::Alike(flips) => {

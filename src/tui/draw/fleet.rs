@@ -239,10 +239,10 @@ fn draw_row(
         role,
     );
     for (sample, cell) in row.cells.iter().enumerate() {
-        let code = if columns.cell == 1 {
-            cell.letter().to_string()
-        } else {
-            cell.code()
+        let code = match columns.cell {
+            1 => cell.letter().to_string(),
+            4 => cell.short_code(),
+            _ => cell.code(),
         };
         let start = at;
         sketch.put(area, at, line, &pad(&code, columns.cell), cell_role(cell));

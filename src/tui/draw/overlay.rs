@@ -165,7 +165,11 @@ pub(super) fn draw_text(
     lines: &[String],
     scroll: usize,
 ) {
-    let place = popup(area, area.width.min(110), area.height.saturating_sub(4).max(3));
+    let place = popup(
+        area,
+        area.width.min(110),
+        area.height.saturating_sub(4).max(3),
+    );
     sketch.clear(place);
     let height = usize::from(place.height.saturating_sub(2));
     let first = scroll.min(lines.len().saturating_sub(height));
@@ -208,7 +212,13 @@ pub(super) fn draw_launch(sketch: &mut Sketch<'_>, area: Rect, form: &LaunchForm
         let pointer = if is_focused { "▸" } else { " " };
         let label = format!("{pointer} {}", pad(field.label(), 16));
         let at = sketch.put(inner, 0, line, &label, role);
-        let at = sketch.put(inner, at, line, &one_line_kept(&form.shown(field)), Role::Text);
+        let at = sketch.put(
+            inner,
+            at,
+            line,
+            &one_line_kept(&form.shown(field)),
+            Role::Text,
+        );
         if is_focused {
             sketch.put_styled(inner, at, line, " ", cursor_style(sketch));
         }

@@ -91,7 +91,11 @@ impl Scale {
         }
         let lowest = values().fold(0.0, f64::min);
         Self {
-            bottom: if lowest < 0.0 { -nice_top(-lowest) } else { 0.0 },
+            bottom: if lowest < 0.0 {
+                -nice_top(-lowest)
+            } else {
+                0.0
+            },
             top: plot.top.unwrap_or_else(|| nice_top(highest)),
             is_log: false,
         }

@@ -134,7 +134,11 @@ fn draw_words(
     pen.line(
         sketch,
         "desktop",
-        &format!("{}  {ended}  {ran}{}", episode.desktop, desktop_words(sketch.app, episode)),
+        &format!(
+            "{}  {ended}  {ran}{}",
+            episode.desktop,
+            desktop_words(sketch.app, episode)
+        ),
     );
     pen.signal(sketch, episode);
     pen.steps(sketch, episode);

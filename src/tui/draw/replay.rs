@@ -27,7 +27,7 @@ const DETAIL_ROWS: u16 = 10;
 /// Columns of the detail beside the list.
 const DETAIL_COLUMNS: (u16, u16) = (42, 64);
 /// Columns of the list apart from the task.
-const FIXED: usize = 53;
+const FIXED: usize = 56;
 
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
     let app = sketch.app;
@@ -75,10 +75,7 @@ fn framed_list(sketch: &mut Sketch<'_>, area: Rect, rows: &[ReplayRow<'_>], sele
     };
     let title = FrameTitle {
         left: what,
-        right: Some((
-            format!("by {}", sort_name(app.ui.replay.sort)),
-            Role::Muted,
-        )),
+        right: Some((format!("by {}", sort_name(app.ui.replay.sort)), Role::Muted)),
         focused: true,
     };
     let inner = sketch.frame(area, &title);
@@ -116,10 +113,7 @@ fn draw_list(sketch: &mut Sketch<'_>, area: Rect, rows: &[ReplayRow<'_>], select
             ..list
         };
         draw_row(sketch, row_area, row, task_cells, place == selected);
-        sketch
-            .drawn
-            .targets
-            .push((row_area, Target::Replay(place)));
+        sketch.drawn.targets.push((row_area, Target::Replay(place)));
     }
     let hidden = rows.len().saturating_sub(first + shown);
     if hidden > 0 && list.height > 1 {
@@ -140,7 +134,9 @@ fn draw_row(
     is_selected: bool,
 ) {
     let version = |policy: Option<PolicyVersion>| {
-        policy.map_or(figures::NOTHING.to_owned(), |policy| format!("v{}", policy.0))
+        policy.map_or(figures::NOTHING.to_owned(), |policy| {
+            format!("v{}", policy.0)
+        })
     };
     let pointer = if is_selected { "▸" } else { " " };
     let name = format!("{pointer}{} ", pad(&one_line(&row.task.0), task_cells));
@@ -273,7 +269,11 @@ fn draw_facts(sketch: &mut Sketch<'_>, area: Rect, success: &StoredSuccess, at: 
         None => format!("iteration {}", success.iteration.0 + 1),
     };
     let used = match success.uses.back() {
-        Some(place) => format!("{}x, last in place of {}", success.used, place_words(*place)),
+        Some(place) => format!(
+            "{}x, last in place of {}",
+            success.used,
+            place_words(*place)
+        ),
         None => "not yet".to_owned(),
     };
     let frame = success.frames.get(at);
@@ -284,13 +284,13 @@ fn draw_facts(sketch: &mut Sketch<'_>, area: Rect, success: &StoredSuccess, at: 
     };
     let pinned = if success.pinned { "  pinned" } else { "" };
     let rows = [
-        ("episode", format!("{}{pinned}", success.episode), Role::Text),
-        ("from", format!("{from}, {ago} ago"), Role::Text),
         (
-            "age",
-            format!("{age} versions of the weights"),
-            role,
+            "episode",
+            format!("{}{pinned}", success.episode),
+            Role::Text,
         ),
+        ("from", format!("{from}, {ago} ago"), Role::Text),
+        ("age", format!("{age} versions of the weights"), role),
         ("used", used, Role::Text),
         (
             "frame",
@@ -327,7 +327,10 @@ fn draw_facts(sketch: &mut Sketch<'_>, area: Rect, success: &StoredSuccess, at: 
 fn draw_uses(sketch: &mut Sketch<'_>, area: Rect) {
     let history = &sketch.app.run.history;
     let figures = history.last().map_or(String::new(), |last| {
-        format!("{} all-fail  {} injected", last.groups_all_fail, last.replaced)
+        format!(
+            "{} of {}, injected (points) {}",
+            last.groups_all_fail, last.groups, last.replaced
+        )
     });
     let all_fail = Series {
         values: history
@@ -345,7 +348,7 @@ fn draw_uses(sketch: &mut Sketch<'_>, area: Rect) {
         role: Role::Chart4,
         stroke: Stroke::Points,
     };
-    let title = "All-fail groups (line), injected (points)";
+    let title = "All-fail groups (line)";
     draw_chart(sketch, area, title, figures, vec![all_fail, injected], None);
 }
 
@@ -360,7 +363,14 @@ fn draw_coverage(sketch: &mut Sketch<'_>, area: Rect) {
         stroke: Stroke::Line,
     };
     let top = (all > 0).then_some(f64::from(all));
-    draw_chart(sketch, area, "Tasks with a stored success", figures, vec![covered], top);
+    draw_chart(
+        sketch,
+        area,
+        "Tasks with a stored success",
+        figures,
+        vec![covered],
+        top,
+    );
 }
 
 fn draw_chart(

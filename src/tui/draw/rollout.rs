@@ -210,9 +210,15 @@ fn changes_of<'a>(
 fn picture_state(app: &App, episode: &EpisodeState, at: usize) -> Option<(String, Role)> {
     if app.ui.rollout.outlines {
         return Some(match changes_of(app, episode, at) {
-            Some(Ok(changes)) if changes.count == 0 => ("nothing changed".to_owned(), Role::Warning),
+            Some(Ok(changes)) if changes.count == 0 => {
+                ("nothing changed".to_owned(), Role::Warning)
+            }
             Some(Ok(changes)) => {
-                let regions = if changes.count == 1 { "region" } else { "regions" };
+                let regions = if changes.count == 1 {
+                    "region"
+                } else {
+                    "regions"
+                };
                 let share = figures::percent(changes.share);
                 (
                     format!("changed: {} {regions}, {share} of pixels", changes.count),
@@ -253,6 +259,10 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     let last = lines.saturating_sub(usize::from(height));
     let skip = sketch.app.ui.rollout.thought_scroll.min(last);
     let mut state = format!("{} tokens", step.reply_tokens);
+    if step.finished {
+        let logprob = figures::short(step.mean_logprob.0);
+        state = format!("log-prob {logprob} nats  {state}");
+    }
     if last > 0 {
         let shown = (skip + usize::from(height)).min(lines);
         state = format!("lines {}-{shown} of {lines}  {state}", skip + 1);
@@ -302,9 +312,8 @@ fn fact_rows(
             format!("done in {}", figures::duration(step.act_ms))
         };
         let timing = format!(
-            "{answer}, reply written in {}, mean log-prob {} nats",
+            "{answer}, reply written in {}",
             figures::duration(step.generate_ms),
-            figures::short(step.mean_logprob.0),
         );
         rows.push(("guest", timing, Role::Muted));
     }
@@ -321,4 +330,3 @@ fn fact_rows(
     }
     rows
 }
-

@@ -22,8 +22,15 @@ const HEADING: u16 = 2;
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
     let all = siblings(&sketch.app.run, episode);
     let title = FrameTitle {
-        left: format!("{} and its siblings  step {}", episode_name(episode), at + 1),
-        right: Some(("≠ parts here from the first column".to_owned(), Role::Warning)),
+        left: format!(
+            "{} and its siblings  step {}",
+            episode_name(episode),
+            at + 1
+        ),
+        right: Some((
+            "≠ parts here from the first column".to_owned(),
+            Role::Warning,
+        )),
         focused: true,
     };
     let inner = sketch.frame(area, &title);
@@ -67,6 +74,9 @@ fn draw_column(
     sketch.put(area, column, 0, &state, role);
     let worth = match (episode.advantage, parts) {
         (Some(advantage), _) => format!("advantage {}", figures::signed(advantage.0)),
+        (None, Some(parts)) if parts >= episode.steps.len() => {
+            format!("≠ ends after step {parts}")
+        }
         (None, Some(parts)) => format!("parts at step {}", parts + 1),
         (None, None) => String::new(),
     };

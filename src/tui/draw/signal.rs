@@ -61,8 +61,15 @@ fn signal_rows(app: &App, episode: &EpisodeState) -> Vec<(&'static str, String, 
             format!("{}{end}", number(episode.outcome)),
             outcome_role_or_text(episode),
         ),
-        ("format", number(episode.format), Role::Text),
-        ("reward", number(episode.reward), Role::Text),
+        (
+            "reward",
+            format!(
+                "{}  format {}",
+                number(episode.reward),
+                number(episode.format)
+            ),
+            Role::Text,
+        ),
     ];
     let advantage = match (episode.advantage, what_if(&app.run, episode)) {
         (Some(advantage), _) => figures::signed(advantage.0),
@@ -79,16 +86,15 @@ fn signal_rows(app: &App, episode: &EpisodeState) -> Vec<(&'static str, String, 
     } else if episode.stored {
         rows.push(("replay", "stored".to_owned(), Role::Replay));
     }
+    let logprob = mean_logprob(episode).map_or(String::new(), |logprob| {
+        format!(", log-prob {} nats", figures::short(logprob))
+    });
     let tokens = format!(
-        "{} in all, {} sampled",
+        "{}, {} sampled{logprob}",
         figures::count(u64::from(episode.tokens)),
         figures::count(u64::from(episode.sampled_tokens)),
     );
     rows.push(("tokens", tokens, Role::Text));
-    if let Some(logprob) = mean_logprob(episode) {
-        let text = format!("{} nats/token", figures::short(logprob));
-        rows.push(("log-prob", text, Role::Text));
-    }
     rows
 }
 

@@ -20,6 +20,10 @@ use super::train_panes::{draw_phases, draw_ratios, draw_settings, draw_sparks};
 
 /// Rows of the panes below the charts.
 const PANES_ROWS: u16 = 10;
+/// A chart of fewer columns has its name and its newest figure only.
+const NARROW: u16 = 34;
+/// Column of the chart of the KL estimate, which is always marked as such.
+const KL: &str = "approx_kl";
 /// Charts that the panes' figures leave out, as they are drawn above them.
 const REWARD: usize = 0;
 
@@ -29,8 +33,7 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         draw_sparks(sketch, area, &[]);
         return;
     }
-    let [page, cursor] =
-        Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(area);
+    let [page, cursor] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(area);
     draw_cursor_line(sketch, cursor);
     if sketch.app.ui.train.zoomed {
         draw_focused(sketch, page, focused);
@@ -101,9 +104,9 @@ fn draw_wide(sketch: &mut Sketch<'_>, area: Rect) {
         }
     }
     let [phases, ratios, settings] = Layout::horizontal([
-        Constraint::Fill(10),
-        Constraint::Fill(9),
-        Constraint::Fill(11),
+        Constraint::Fill(36),
+        Constraint::Fill(30),
+        Constraint::Fill(54),
     ])
     .areas(bottom);
     draw_phases(sketch, phases);
@@ -140,15 +143,26 @@ fn draw_cursor_line(sketch: &mut Sketch<'_>, area: Rect) {
         ),
     ];
     if let Some(other) = compared_at(sketch, report) {
-        let name = one_line(&app.ui.train.compared.as_ref().map_or("", |c| c.name.as_str()));
+        let name = one_line(
+            &app.ui
+                .train
+                .compared
+                .as_ref()
+                .map_or("", |c| c.name.as_str()),
+        );
         let value = figures::fraction(other.reward_mean.0);
-        at = sketch.put(area, at, 0, &format!("{name} reward {value}  "), Role::Chart4);
+        at = sketch.put(
+            area,
+            at,
+            0,
+            &format!("{name} reward {value}  "),
+            Role::Chart4,
+        );
     }
     figures.extend([
         ("clip", figures::percent(report.clip_fraction.0)),
         ("entropy", figures::short(report.entropy.0)),
         ("gap", figures::short(report.logprob_gap.0)),
-        ("norm", figures::short(report.grad_norm.0)),
         ("took", figures::duration(report.wall_ms)),
     ]);
     for (name, value) in figures {
@@ -174,7 +188,7 @@ fn draw_chart(sketch: &mut Sketch<'_>, area: Rect, number: usize) {
     let averages = moving_average(&values, AVERAGE_OVER);
     let title = FrameTitle {
         left: chart_title(chart, view.is_log, area.width),
-        right: chart_figures(sketch, number, history, &averages),
+        right: chart_figures(sketch, number, history, &averages, area.width < NARROW),
         focused: view.chart == number,
     };
     let mut inner = sketch.frame(area, &title);
@@ -223,15 +237,23 @@ fn shown_span(run: &RunState, window: Option<usize>, known: usize) -> usize {
 
 fn chart_title(chart: &Chart, is_log: bool, width: u16) -> String {
     let axis = if is_log { ", log" } else { "" };
-    if width < 34 {
-        return format!("{}{axis}", chart.name);
+    if width < NARROW {
+        let off = if chart.column == KL {
+            " disabled, est."
+        } else {
+            ""
+        };
+        return format!("{}{off}{axis}", chart.name);
     }
     format!("{}  {}{axis}", chart.name, chart.unit)
 }
 
 /// Top of a chart's axis, where it is known.
 fn chart_top(run: &RunState, number: usize) -> Option<f64> {
-    let context = run.header.as_ref().map_or(0, |header| header.context_tokens);
+    let context = run
+        .header
+        .as_ref()
+        .map_or(0, |header| header.context_tokens);
     match number {
         LONGEST if context > 0 => Some(f64::from(context)),
         number => CHARTS[number].top,
@@ -313,6 +335,7 @@ fn chart_figures(
     number: usize,
     history: &[IterationReport],
     averages: &[f64],
+    is_narrow: bool,
 ) -> Option<(String, Role)> {
     let (app, chart) = (sketch.app, &CHARTS[number]);
     let report = at_cursor(&app.run, &app.ui.train)?;
@@ -324,7 +347,9 @@ fn chart_figures(
         let average = (chart.format)(*average);
         text = format!("{text}  mean of {AVERAGE_OVER} {average}");
     }
-    if let Some((name, _, second)) = chart.second {
+    // The two clips are never told apart from one another by half.
+    let has_room = !is_narrow || chart.column == "clip_high";
+    if let Some((name, _, second)) = chart.second.filter(|_| has_room) {
         text = format!("{text}  {name} {}", (chart.format)(second(report)));
     }
     if number == 1 {
@@ -357,4 +382,3 @@ fn draw_dead(sketch: &mut Sketch<'_>, area: Rect, history: &[IterationReport], s
         sketch.put(area, at + column as u16, 0, height, Role::Warning);
     }
 }
-

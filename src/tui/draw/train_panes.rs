@@ -47,10 +47,10 @@ pub(super) fn draw_ratios(sketch: &mut Sketch<'_>, area: Rect) {
     let counts = report.map_or(&[][..], |report| report.ratios.as_slice());
     let total: u64 = counts.iter().sum();
     let when = report.map_or(String::new(), |report| {
-        format!("iteration {}", report.iteration.0 + 1)
+        format!("share of tokens, it. {}", report.iteration.0 + 1)
     });
     let title = FrameTitle {
-        left: "Ratio new/old  share of tokens".to_owned(),
+        left: "Ratios".to_owned(),
         right: Some((when, Role::Muted)),
         focused: app.ui.train.chart == RATIOS,
     };
@@ -61,11 +61,15 @@ pub(super) fn draw_ratios(sketch: &mut Sketch<'_>, area: Rect) {
         return;
     }
     let shares = merged_bins(counts, usize::from(inner.height));
-    let bar_room = usize::from(inner.width).saturating_sub(20);
+    let bar_room = usize::from(inner.width).saturating_sub(16);
     // Nearly all tokens lie next to 1: a root keeps the rest visible, the figures are exact.
     for (row, (edge, count)) in shares.into_iter().enumerate() {
         let share = count as f64 / total as f64;
-        let label = format!(" from {}", pad_left(&figures::short(edge), 4));
+        let label = if row == 0 {
+            format!(" <{:.2}", ratio_bin_edge(1))
+        } else {
+            format!(" ≥{edge:.2}")
+        };
         let at = sketch.put(inner, 0, row as u16, &label, Role::Muted) + 1;
         let text = pad_left(&figures::percent(share), 6);
         let at = sketch.put(inner, at, row as u16, &text, Role::Text) + 1;

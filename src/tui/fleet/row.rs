@@ -251,7 +251,9 @@ fn desktop_row(
 
 fn longest_stand(cells: &[Cell], now_ms: u64) -> Option<u64> {
     let at_work = cells.iter().filter(|cell| cell.is_at_work());
-    at_work.map(|cell| now_ms.saturating_sub(cell.since_ms)).max()
+    at_work
+        .map(|cell| now_ms.saturating_sub(cell.since_ms))
+        .max()
 }
 
 fn action_median_ms(run: &RunState, cells: &[Cell]) -> Option<u64> {

@@ -89,10 +89,15 @@ pub(super) fn evaluation(
         total: trials.len() as u32,
     }];
     let told = so_far.unwrap_or(trials.len());
-    kinds.extend(trials.iter().take(told).map(|trial| EventKind::TrialFinished {
-        evaluation: number,
-        trial: trial.clone(),
-    }));
+    kinds.extend(
+        trials
+            .iter()
+            .take(told)
+            .map(|trial| EventKind::TrialFinished {
+                evaluation: number,
+                trial: trial.clone(),
+            }),
+    );
     if so_far.is_none() {
         kinds.push(EventKind::EvalFinished(Box::new(EvalReport {
             name: "operator".to_owned(),
