@@ -23,8 +23,8 @@ pub use evaluation::{
 };
 pub use float::F;
 pub use report::{
-    EvalReport, IterationReport, ProtocolScore, RATIO_BINS, RATIO_LOG_BOUND, RunSummary, Score,
-    UpdateReport, ratio_bin_edge, ratio_bin_width,
+    EvalReport, IterationReport, ProtocolScore, RATIO_BINS, RATIO_LOG_BOUND, RunSummary,
+    SampleSignal, Score, StepSignal, UpdateReport, ratio_bin_edge, ratio_bin_width,
 };
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
@@ -419,6 +419,15 @@ pub enum EventKind {
     },
     /// An optimizer update was made.
     UpdateFinished(UpdateReport),
+    /// What the last update of its iteration made of a trajectory's tokens, reply by reply.
+    EpisodeLearned {
+        /// The trajectory's episode; a stored success if `replayed`.
+        episode: EpisodeId,
+        /// Whether it came out of the replay buffer.
+        replayed: bool,
+        /// Its replies in order.
+        steps: Vec<StepSignal>,
+    },
     /// The policy uses new weights.
     PolicyPublished {
         /// Which.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EvalManifest, F};
-use crate::types::{Iteration, PolicyVersion, Protocol};
+use crate::types::{EpisodeId, Iteration, PolicyVersion, Protocol};
 
 /// One optimizer update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,44 @@ pub struct UpdateReport {
     /// Loss tokens by ratio, one count a bin of `RATIO_BINS`; empty in old logs.
     #[serde(default)]
     pub ratios: Vec<u64>,
+    /// Its trajectories one by one; not written here, `EventKind::EpisodeLearned` tells them.
+    #[serde(skip)]
+    pub samples: Vec<SampleSignal>,
+}
+
+/// What an update made of one trajectory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleSignal {
+    /// The trajectory's episode.
+    pub episode: EpisodeId,
+    /// Whether it came out of the replay buffer.
+    pub replayed: bool,
+    /// Its replies in order.
+    pub steps: Vec<StepSignal>,
+}
+
+/// What an update made of one reply's tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepSignal {
+    /// Tokens.
+    pub tokens: u32,
+    /// Mean ratio of the weights updated to those before the iteration's first update.
+    pub ratio: F,
+    /// Largest ratio.
+    pub ratio_max: F,
+    /// Smallest ratio.
+    pub ratio_min: F,
+    /// Share of tokens clipped above.
+    pub clip_high: F,
+    /// Share of tokens clipped below.
+    pub clip_low: F,
+    /// Mean entropy, nats a token.
+    pub entropy: F,
+    /// Mean log-probability under the weights updated, nats a token.
+    pub logprob: F,
+    /// Mean |log-probability under the weights updated - sampler's|, nats a token.
+    pub gap: F,
 }
 
 /// Bins of a histogram of ratios: equal steps of the ratio's logarithm between

@@ -1,5 +1,6 @@
 //! One iteration: collect, replay, advantages, old log-probabilities, updates, publish.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,7 +8,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::event::{
-    EventKind, F, IterationReport, MemberSignal, Phase, Purpose, SafePoint, UpdateReport,
+    EventKind, F, IterationReport, MemberSignal, Phase, Purpose, SafePoint, StepSignal,
+    UpdateReport,
 };
 use crate::grpo::{
     Injection, TrainSample, advantages, group_rewards, group_std, minibatches, weights,
@@ -345,9 +347,25 @@ impl TrainSession {
             }
         }
         self.collector.end_phase(Phase::Update, update_started);
+        self.emit_learned(&updates);
         summarize_updates(&updates, report);
         report.train_ms = started.elapsed().as_millis() as u64;
         Ok(())
+    }
+
+    /// What the last update of each trajectory made of it.
+    fn emit_learned(&self, updates: &[UpdateReport]) {
+        let mut newest = BTreeMap::new();
+        for sample in updates.iter().flat_map(|update| &update.samples) {
+            newest.insert((sample.episode, sample.replayed), &sample.steps);
+        }
+        for ((episode, replayed), steps) in newest {
+            self.collector.recorder.emit(EventKind::EpisodeLearned {
+                episode,
+                replayed,
+                steps: steps.iter().map(rounded).collect(),
+            });
+        }
     }
 
     async fn update(
@@ -475,6 +493,28 @@ fn summarize_updates(updates: &[UpdateReport], report: &mut IterationReport) {
     report.grad_norm = mean(&|update| update.grad_norm);
     report.loss = mean(&|update| update.loss);
     report.approx_kl = mean(&|update| update.approx_kl);
+}
+
+/// Four digits of each figure: a log of many trajectories stays small.
+fn rounded(signal: &StepSignal) -> StepSignal {
+    let round = |value: F| {
+        if value.0 == 0.0 || !value.0.is_finite() {
+            return value;
+        }
+        let scale = 10_f64.powf(3.0 - value.0.abs().log10().floor());
+        F((value.0 * scale).round() / scale)
+    };
+    StepSignal {
+        tokens: signal.tokens,
+        ratio: round(signal.ratio),
+        ratio_max: round(signal.ratio_max),
+        ratio_min: round(signal.ratio_min),
+        clip_high: round(signal.clip_high),
+        clip_low: round(signal.clip_low),
+        entropy: round(signal.entropy),
+        logprob: round(signal.logprob),
+        gap: round(signal.gap),
+    }
 }
 
 /// Histograms added up; empty where no update has one.

@@ -188,7 +188,14 @@ pub enum Comparison {
 /// selected one with the finished one before it.
 pub fn compared_pair<'a>(app: &App, rows: &[EvalRow<'a>]) -> Option<(EvalRow<'a>, EvalRow<'a>)> {
     let find = |key: EvalKey| rows.iter().find(|row| row.key == key).copied();
-    if let [first, second] = app.ui.evals.marked[..] {
+    if let [one, other] = app.ui.evals.marked[..] {
+        // Of one run the older is the first, whichever was marked before.
+        let is_turned = one.is_other == other.is_other && one.place > other.place;
+        let (first, second) = if is_turned {
+            (other, one)
+        } else {
+            (one, other)
+        };
         return Some((find(first)?, find(second)?));
     }
     let selected = *rows.get(selected_place(app, rows))?;

@@ -207,6 +207,7 @@ mod tests {
             policy: PolicyVersion(policy),
             source: None,
             uses: std::collections::VecDeque::new(),
+            learned: Vec::new(),
             frames: Vec::new(),
         }
     }

@@ -142,7 +142,7 @@ fn the_recorded_run_is_what_its_script_says() {
 
 #[test]
 fn screens_look_as_committed() {
-    let cases: [(&str, &str); 23] = [
+    let cases: [(&str, &str); 24] = [
         ("fleet", ""),
         ("fleet_cards", "z"),
         ("fleet_gallery", "z z"),
@@ -152,13 +152,14 @@ fn screens_look_as_committed() {
         ("rollout_thought", "j l enter h t"),
         ("rollout_after", "j l enter h h b"),
         ("rollout", "j l enter h"),
+        ("rollout_trained", "j j j l enter H"),
         ("rollout_picture", "enter v"),
         ("train", "3"),
         ("train_zoom", "3 tab enter"),
         ("train_cursor", "3 h h h"),
         ("train_ratios", "3 L backtab enter"),
         ("evals", "4"),
-        ("evals_flips", "4 space j j space f"),
+        ("evals_flips", "4 j space j space f t"),
         ("evals_unlike", "4 f"),
         ("launch", "4 e down space"),
         ("replay", "5 o o j"),

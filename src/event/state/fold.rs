@@ -9,8 +9,8 @@ use crate::event::{
     CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase,
     DesktopState, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase, GroupState,
     Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberPlace, MemberSignal, NoticeLevel,
-    NoticeState, Phase, PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepState, StoredFrame,
-    StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    NoticeState, Phase, PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepSignal, StepState,
+    StoredFrame, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
@@ -112,6 +112,11 @@ impl RunState {
                 self.advantages_computed(*group, members);
             }
             EventKind::UpdateFinished(report) => self.update_finished(report),
+            EventKind::EpisodeLearned {
+                episode,
+                replayed,
+                steps,
+            } => self.episode_learned(*episode, *replayed, steps),
             EventKind::PolicyPublished { policy } => self.policy = *policy,
             EventKind::CheckpointSaved {
                 iterations_done,
@@ -607,6 +612,7 @@ impl RunState {
             policy: self.policy,
             source,
             uses: VecDeque::new(),
+            learned: Vec::new(),
             frames: episode.map_or(Vec::new(), stored_frames),
         };
         let replay = self.replay.entry(task.clone()).or_default();
@@ -653,6 +659,20 @@ impl RunState {
         }
         if let Some(group) = self.groups.get_mut(&id) {
             group.signals = members.to_vec();
+        }
+    }
+
+    fn episode_learned(&mut self, id: EpisodeId, replayed: bool, steps: &[StepSignal]) {
+        if replayed {
+            let mut stored = self
+                .replay
+                .values_mut()
+                .flat_map(|task| &mut task.successes);
+            if let Some(success) = stored.find(|success| success.episode == id) {
+                success.learned = steps.to_vec();
+            }
+        } else if let Some(episode) = self.episodes.get_mut(&id) {
+            episode.learned = steps.to_vec();
         }
     }
 
@@ -767,6 +787,7 @@ fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Epi
         state_score: None,
         reward: None,
         advantage: None,
+        learned: Vec::new(),
         replaced_by: None,
         stored: false,
         tokens: 0,

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{
-    Command, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary,
+    Command, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary, StepSignal,
     TrainerState, UpdateReport,
 };
 pub use evaluation::{EvaluationState, EvaluationStatus};
@@ -257,6 +257,9 @@ pub struct EpisodeState {
     pub reward: Option<f32>,
     /// Its advantage, once computed.
     pub advantage: Option<F>,
+    /// What the last update made of its replies, in order.
+    #[serde(default)]
+    pub learned: Vec<StepSignal>,
     /// The stored success that took its place in training.
     pub replaced_by: Option<EpisodeId>,
     /// Whether it was stored for replay.
@@ -343,6 +346,9 @@ pub struct StoredSuccess {
     /// Where it was put in, the newest last.
     #[serde(default)]
     pub uses: VecDeque<MemberPlace>,
+    /// What the newest update that used it made of its replies, in order.
+    #[serde(default)]
+    pub learned: Vec<StepSignal>,
     /// What it saw and did; its thoughts lie in the episode's file.
     #[serde(default)]
     pub frames: Vec<StoredFrame>,

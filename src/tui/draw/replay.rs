@@ -3,7 +3,7 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::event::{MemberPlace, StoredSuccess};
+use crate::event::{F, MemberPlace, StepSignal, StoredSuccess};
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::Mark;
 use crate::tui::replay::{
@@ -238,8 +238,8 @@ fn draw_without_success(sketch: &mut Sketch<'_>, area: Rect, row: &ReplayRow<'_>
     let inner = sketch.frame(area, &title);
     let state = row.state;
     let text = format!(
-        "Nothing is stored for this task. {} groups came in, {} of them failed altogether, {} \
-         episodes succeeded. A group that fails altogether has no gradient, and there is no \
+        "Nothing is stored for this task. Groups: {}, of which failed altogether: {}; episodes \
+         that succeeded: {}. A group that fails altogether has no gradient, and there is no \
          success to put into it.",
         state.groups, state.groups_all_fail, state.solved
     );
@@ -252,6 +252,27 @@ fn place_words(place: MemberPlace) -> String {
         place.group.index,
         place.sample,
         place.group.iteration.0 + 1
+    )
+}
+
+/// How far the weights have gone from those that wrote it, as its newest use showed.
+fn drift_words(success: &StoredSuccess) -> String {
+    let tokens: u32 = success.learned.iter().map(|step| step.tokens).sum();
+    if tokens == 0 {
+        return "not known before an update uses it".to_owned();
+    }
+    let mean = |figure: &dyn Fn(&StepSignal) -> F| {
+        let steps = success.learned.iter();
+        let sum: f64 = steps
+            .map(|step| figure(step).0 * f64::from(step.tokens))
+            .sum();
+        sum / f64::from(tokens)
+    };
+    format!(
+        "gap {} nats/token, clipped {} high, {} low",
+        figures::short(mean(&|step| step.gap)),
+        figures::percent(mean(&|step| step.clip_high)),
+        figures::percent(mean(&|step| step.clip_low)),
     )
 }
 
@@ -292,6 +313,7 @@ fn draw_facts(sketch: &mut Sketch<'_>, area: Rect, success: &StoredSuccess, at: 
         ("from", format!("{from}, {ago} ago"), Role::Text),
         ("age", format!("{age} versions of the weights"), role),
         ("used", used, Role::Text),
+        ("drift", drift_words(success), Role::Text),
         (
             "frame",
             format!("{}/{}  {did}", at + 1, success.frames.len().max(1)),

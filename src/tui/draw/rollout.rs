@@ -3,7 +3,7 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::event::{EpisodeState, StepState};
+use crate::event::{EpisodeState, StepSignal, StepState};
 use crate::tui::app::App;
 use crate::tui::changes::Changes;
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
@@ -252,7 +252,13 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     };
     // What is inside the frame, the task's row and the two or three below it left out.
     let width = usize::from(area.width.saturating_sub(2));
-    let facts = if area.height >= 8 { 3 } else { 2 };
+    let wanted = if episode.learned.get(at).is_some() {
+        5
+    } else {
+        3
+    };
+    // At least two rows are left to the thought itself.
+    let facts = wanted.min(area.height.saturating_sub(5)).max(2);
     let task_rows = u16::from(area.height >= 6);
     let height = area.height.saturating_sub(2 + task_rows + facts);
     let lines = wrap(&step.thought, width).len();
@@ -284,7 +290,7 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
         ..inner
     };
     sketch.text(thought, &step.thought, Role::Text, skip);
-    let rows = fact_rows(sketch.app, episode, step);
+    let rows = fact_rows(sketch.app, episode, step, at);
     let below = inner.height.saturating_sub(facts);
     for (row, (label, text, role)) in rows.into_iter().enumerate().take(usize::from(facts)) {
         let row = below + row as u16;
@@ -293,11 +299,31 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     }
 }
 
+/// What the last update made of a reply: its ratios, then what was clipped.
+fn signal_words(signal: &StepSignal) -> [String; 2] {
+    [
+        format!(
+            "ratio {} [{}, {}], log-prob {} nats/token",
+            figures::short(signal.ratio.0),
+            figures::short(signal.ratio_min.0),
+            figures::short(signal.ratio_max.0),
+            figures::short(signal.logprob.0),
+        ),
+        format!(
+            "clipped high {}, low {}, entropy {} nats/token",
+            figures::percent(signal.clip_high.0),
+            figures::percent(signal.clip_low.0),
+            figures::short(signal.entropy.0),
+        ),
+    ]
+}
+
 /// What came of a step: the parsed action, the guest's part, the context.
 fn fact_rows(
     app: &App,
     episode: &EpisodeState,
     step: &StepState,
+    at: usize,
 ) -> Vec<(&'static str, String, Role)> {
     let (action, role) = match (&step.malformed, step.finished) {
         (Some(reason), _) => (format!("did not parse: {}", one_line(reason)), Role::Bad),
@@ -321,6 +347,11 @@ fn fact_rows(
         let class = wording::error_class(failure.class);
         let text = format!("{class}: {}", one_line(&failure.message));
         rows.insert(1, ("fault", text, Role::Danger));
+    }
+    if let Some(signal) = episode.learned.get(at) {
+        let [ratio, clip] = signal_words(signal);
+        rows.push(("trained", ratio, Role::Text));
+        rows.push(("", clip, Role::Text));
     }
     let context = app.run.header.as_ref().map_or(0, |h| h.context_tokens);
     if !episode.is_running() && context > 0 {

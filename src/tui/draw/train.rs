@@ -22,6 +22,8 @@ use super::train_panes::{draw_phases, draw_ratios, draw_settings, draw_sparks};
 const PANES_ROWS: u16 = 10;
 /// A chart of fewer columns has its name and its newest figure only.
 const NARROW: u16 = 34;
+/// A chart of fewer columns has no second figure in its title.
+const MIDDLE: u16 = 44;
 /// Column of the chart of the KL estimate, which is always marked as such.
 const KL: &str = "approx_kl";
 /// Charts that the panes' figures leave out, as they are drawn above them.
@@ -188,7 +190,7 @@ fn draw_chart(sketch: &mut Sketch<'_>, area: Rect, number: usize) {
     let averages = moving_average(&values, AVERAGE_OVER);
     let title = FrameTitle {
         left: chart_title(chart, view.is_log, area.width),
-        right: chart_figures(sketch, number, history, &averages, area.width < NARROW),
+        right: chart_figures(sketch, number, history, &averages, area.width < MIDDLE),
         focused: view.chart == number,
     };
     let mut inner = sketch.frame(area, &title);
@@ -238,11 +240,7 @@ fn shown_span(run: &RunState, window: Option<usize>, known: usize) -> usize {
 fn chart_title(chart: &Chart, is_log: bool, width: u16) -> String {
     let axis = if is_log { ", log" } else { "" };
     if width < NARROW {
-        let off = if chart.column == KL {
-            " disabled, est."
-        } else {
-            ""
-        };
+        let off = if chart.column == KL { " disabled" } else { "" };
         return format!("{}{off}{axis}", chart.name);
     }
     format!("{}  {}{axis}", chart.name, chart.unit)

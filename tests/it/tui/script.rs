@@ -3,7 +3,7 @@
 
 use arpo::event::{
     Command, EvalReport, Event, EventKind, F, IterationReport, MemberSignal, NoticeLevel, Phase,
-    ProtocolScore, Purpose, Score, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    ProtocolScore, Purpose, Score, StepSignal, TEMPERATURE_KEY, TrainerState, UpdateReport,
 };
 use arpo::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, Point, PolicyVersion,
@@ -660,6 +660,21 @@ fn tell_end(script: &mut Script, episode: EpisodeId, task: &TaskId, fate: &Fate)
     }
 }
 
+fn step_signal(step: u32) -> StepSignal {
+    let t = f64::from(step);
+    StepSignal {
+        tokens: 21 + 3 * step,
+        ratio: F(1.0 + 0.01 * t),
+        ratio_max: F(1.21 + 0.05 * t),
+        ratio_min: F(0.88),
+        clip_high: F(0.02 * t),
+        clip_low: F(0.0),
+        entropy: F(0.7),
+        logprob: F(-0.39),
+        gap: F(0.004 + 0.03 * t),
+    }
+}
+
 /// A group whose episodes are all in; `replaced` is the member that a stored success replaces.
 fn tell_signal(
     script: &mut Script,
@@ -713,6 +728,21 @@ fn tell_signal(
             replayed,
         }
     };
-    let members = (0..members.len()).map(signal).collect();
-    script.tell(2, EventKind::AdvantagesComputed { group, members });
+    let signals = (0..members.len()).map(signal).collect();
+    let computed = EventKind::AdvantagesComputed {
+        group,
+        members: signals,
+    };
+    script.tell(2, computed);
+    // As its update would tell it of one fresh trajectory, or of the one put in.
+    let learned = EventKind::EpisodeLearned {
+        episode: if replaced.is_some() {
+            source
+        } else {
+            members[1]
+        },
+        replayed: replaced.is_some(),
+        steps: (0..3).map(step_signal).collect(),
+    };
+    script.tell(2, learned);
 }
