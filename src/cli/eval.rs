@@ -177,7 +177,8 @@ fn run_path(told: Option<&Path>, profile: &Profile, overlay: &str) -> PathBuf {
     wiring::new_run_path(told, profile, &format!("eval-{overlay}"))
 }
 
-fn report_json(report: &EvalReport, headline: Protocol) -> Value {
+/// The scores as one JSON object.
+pub(super) fn report_json(report: &EvalReport, headline: Protocol) -> Value {
     let of = |score: &ProtocolScore| serde_json::to_value(score).expect("plain data");
     let chosen = match headline {
         Protocol::Standard => &report.standard,

@@ -234,6 +234,9 @@ fn run_started(run: &str, profile: &Profile, overlay: &str, num_tasks: usize) ->
         context_tokens: profile.policy.context_tokens as u32,
         learning_rate: profile.optimizer.lr,
         temperature: profile.sampling.temperature,
+        clip_low: Some(profile.grpo.clip_low),
+        clip_high: Some(profile.grpo.clip_high),
+        replay: Some(profile.replay.enabled),
         virtual_clock: true,
     }
 }

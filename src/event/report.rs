@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::F;
-use crate::types::{Iteration, PolicyVersion};
+use crate::event::{EvalManifest, F};
+use crate::types::{Iteration, PolicyVersion, Protocol};
 
 /// One optimizer update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -162,6 +162,23 @@ pub struct EvalReport {
     pub errors: u64,
     /// Wall time, ms.
     pub wall_ms: u64,
+    /// Its number in the run; absent in older logs.
+    #[serde(default)]
+    pub evaluation: Option<u32>,
+    /// Under which conditions; absent in older logs.
+    #[serde(default)]
+    pub manifest: Option<Box<EvalManifest>>,
+}
+
+impl EvalReport {
+    /// Scores under one protocol.
+    pub fn under(&self, protocol: Protocol) -> &ProtocolScore {
+        match protocol {
+            Protocol::Standard => &self.standard,
+            Protocol::Hard => &self.hard,
+            Protocol::Plain => &self.plain,
+        }
+    }
 }
 
 /// The closing figures of a run; the JSON of `arpo train --json`.

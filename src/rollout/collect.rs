@@ -114,6 +114,8 @@ async fn serve(
             sample: job.sample,
             task: job.task.id.clone(),
             desktop,
+            evaluation: None,
+            infeasible: job.task.is_infeasible(),
         });
         let began = context.clock.now();
         let barrier = queue.barrier.as_ref();

@@ -219,6 +219,7 @@ impl Control {
                 self.settings.desktops = value;
                 self.changed("env.desktops", f64::from(value), request);
             }
+            _ => request.refuse("this engine does not serve it"),
         }
     }
 

@@ -66,6 +66,8 @@ impl EvaluationSpec {
             plain: score_trials(&measured, Protocol::Plain),
             errors: measured.iter().filter(|one| one.episode.is_none()).count() as u64,
             wall_ms: started.elapsed().as_millis() as u64,
+            evaluation: None,
+            manifest: None,
         }
     }
 

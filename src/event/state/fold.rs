@@ -6,18 +6,19 @@
 use std::collections::VecDeque;
 
 use crate::event::{
-    Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase, DesktopState, EpisodeState,
-    Event, EventKind, F, FailureState, FinishedPhase, GroupState, Header, Injection,
-    LEARNING_RATE_KEY, MemberSignal, NoticeLevel, NoticeState, Phase, PhaseState, Purpose,
-    RunState, StepState, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase,
+    DesktopState, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase, GroupState,
+    Header, Injection, LEARNING_RATE_KEY, MemberSignal, NoticeLevel, NoticeState, Phase,
+    PhaseState, Purpose, REPLAY_KEY, RunState, StepState, StoredSuccess, TEMPERATURE_KEY,
+    TrainerState, UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
 
 use super::{
-    COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, EVALUATIONS_KEPT, FAILURES_KEPT, GROUPS_KEPT,
-    ITERATIONS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT,
+    COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, FAILURES_KEPT, GROUPS_KEPT, ITERATIONS_KEPT,
+    NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT,
 };
 
 /// A desktop number beyond this is not believed; it bounds the memory a broken log can ask for.
@@ -128,9 +129,17 @@ impl RunState {
                 self.policy = report.policy;
                 self.history.push(report.clone());
             }
-            EventKind::EvalFinished(report) => {
-                push_bounded(&mut self.evaluations, (**report).clone(), EVALUATIONS_KEPT);
-            }
+            EventKind::StoredPinned {
+                task,
+                episode,
+                pinned,
+            } => self.stored_pinned(task, *episode, *pinned),
+            EventKind::StoredDropped { task, episode } => self.stored_dropped(task, *episode),
+            EventKind::EvaluationQueued { .. }
+            | EventKind::EvaluationStarted { .. }
+            | EventKind::TrialFinished { .. }
+            | EventKind::EvaluationCancelled { .. }
+            | EventKind::EvalFinished(_) => self.evaluation_event(&event.kind, at_ms),
             EventKind::SettingChanged { key, value } => self.setting_changed(key, *value),
             EventKind::CommandReceived {
                 id,
@@ -204,6 +213,9 @@ impl RunState {
             context_tokens,
             learning_rate,
             temperature,
+            clip_low,
+            clip_high,
+            replay,
             virtual_clock,
         } = kind
         else {
@@ -227,6 +239,9 @@ impl RunState {
         self.settings.learning_rate = F(*learning_rate);
         self.settings.temperature = F(*temperature);
         self.settings.desktops = *desktops;
+        self.settings.clip_low = clip_low.map(F);
+        self.settings.clip_high = clip_high.map(F);
+        self.settings.replay = *replay;
         self.desktops = vec![DesktopState::default(); (*desktops).min(DESKTOPS_MAX) as usize];
     }
 
@@ -235,6 +250,7 @@ impl RunState {
         self.incarnation = incarnation;
         self.summary = None;
         self.quiet(at_ms);
+        self.interrupt_evaluations(at_ms);
         self.episodes.retain(|_, episode| !episode.is_running());
         self.trainer_changed(TrainerState::Starting, at_ms);
     }
@@ -331,6 +347,8 @@ impl RunState {
             sample,
             task,
             desktop,
+            evaluation,
+            infeasible,
         } = kind
         else {
             return;
@@ -355,6 +373,8 @@ impl RunState {
             group: *group,
             sample: *sample,
             desktop: *desktop,
+            evaluation: *evaluation,
+            infeasible: *infeasible,
             ..new
         };
         self.episodes.insert(*episode, new);
@@ -540,12 +560,35 @@ impl RunState {
             iteration,
             at_ms,
             used: 0,
+            pinned: false,
         });
+        // As the buffer does it: the oldest that is not pinned leaves.
         while replay.successes.len() > stored as usize {
-            replay.successes.pop_front();
+            let oldest = replay.successes.iter().position(|one| !one.pinned);
+            replay.successes.remove(oldest.unwrap_or(0));
         }
         if let Some(episode) = self.episodes.get_mut(&id) {
             episode.stored = true;
+        }
+    }
+
+    fn stored_pinned(&mut self, task: &TaskId, id: EpisodeId, pinned: bool) {
+        let successes = self
+            .replay
+            .get_mut(task)
+            .map(|of_task| &mut of_task.successes);
+        let mut found = successes.into_iter().flatten();
+        if let Some(success) = found.find(|one| one.episode == id) {
+            success.pinned = pinned;
+        }
+    }
+
+    fn stored_dropped(&mut self, task: &TaskId, id: EpisodeId) {
+        if let Some(of_task) = self.replay.get_mut(task) {
+            of_task.successes.retain(|one| one.episode != id);
+        }
+        if let Some(episode) = self.episodes.get_mut(&id) {
+            episode.stored = false;
         }
     }
 
@@ -578,6 +621,9 @@ impl RunState {
             LEARNING_RATE_KEY => self.settings.learning_rate = value,
             TEMPERATURE_KEY => self.settings.temperature = value,
             DESKTOPS_KEY => self.settings.desktops = value.0 as u32,
+            CLIP_LOW_KEY => self.settings.clip_low = Some(value),
+            CLIP_HIGH_KEY => self.settings.clip_high = Some(value),
+            REPLAY_KEY => self.settings.replay = Some(value.0 > 0.5),
             _ => {}
         }
         self.settings.changed.insert(key.to_owned(), value);
@@ -651,6 +697,8 @@ fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Epi
         group: None,
         sample: 0,
         task,
+        evaluation: None,
+        infeasible: false,
         desktop: u32::MAX,
         started_ms: at_ms,
         ended_ms: None,

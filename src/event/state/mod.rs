@@ -7,6 +7,7 @@
 //! a `RunResumed` discards before folding (see `store::log`), and where one did not, `superseded`
 //! says how many events were counted that no longer hold.
 
+mod evaluation;
 mod fold;
 mod pairs;
 
@@ -15,9 +16,11 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{
-    Command, EvalReport, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary,
+    Command, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary,
     TrainerState, UpdateReport,
 };
+pub use evaluation::{EvaluationState, EvaluationStatus};
+
 use crate::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
@@ -85,6 +88,12 @@ pub struct Settings {
     pub temperature: F,
     /// Desktops running side by side.
     pub desktops: u32,
+    /// Lower clip; absent in older logs.
+    pub clip_low: Option<F>,
+    /// Upper clip; absent in older logs.
+    pub clip_high: Option<F>,
+    /// Whether replay is on; absent in older logs.
+    pub replay: Option<bool>,
     /// Every setting changed while running, by profile key.
     pub changed: BTreeMap<String, F>,
 }
@@ -214,6 +223,12 @@ pub struct EpisodeState {
     pub sample: u32,
     /// Its task.
     pub task: TaskId,
+    /// The evaluation it is a trial of.
+    #[serde(default)]
+    pub evaluation: Option<u32>,
+    /// Whether the right answer is to declare its task infeasible.
+    #[serde(default)]
+    pub infeasible: bool,
     /// The desktop it runs on.
     pub desktop: u32,
     /// `at_ms` of its start.
@@ -312,6 +327,9 @@ pub struct StoredSuccess {
     pub at_ms: u64,
     /// How often it took a failed member's place.
     pub used: u32,
+    /// Whether an operator keeps it whatever newer ones come.
+    #[serde(default)]
+    pub pinned: bool,
 }
 
 /// The replay buffer of one task.
@@ -471,8 +489,8 @@ pub struct RunState {
     pub history: Vec<IterationReport>,
     /// Updates of the last iterations, newest last.
     pub updates: VecDeque<UpdateReport>,
-    /// Evaluations, newest last.
-    pub evaluations: VecDeque<EvalReport>,
+    /// Evaluations in order of their first mention, newest last.
+    pub evaluations: VecDeque<EvaluationState>,
     /// The replay buffer by task.
     pub replay: BTreeMap<TaskId, ReplayState>,
     /// Settings now in force.
@@ -530,6 +548,12 @@ impl RunState {
             index: u32::MAX,
         };
         self.groups.range(first..=last).map(|(_, group)| group)
+    }
+
+    /// Training episodes that run: what a pause before the updates still waits for.
+    pub fn episodes_in_flight(&self) -> usize {
+        let running = self.episodes.values().filter(|one| one.is_running());
+        running.filter(|one| one.purpose == Purpose::Train).count()
     }
 
     /// Number of successes in the replay buffer.

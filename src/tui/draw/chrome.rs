@@ -109,7 +109,7 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
 /// The role of the trainer's state.
 pub(super) fn state_role(state: TrainerState) -> Role {
     match state {
-        TrainerState::Running => Role::Good,
+        TrainerState::Running | TrainerState::Stepping(_) => Role::Good,
         TrainerState::Starting | TrainerState::Pausing(_) | TrainerState::Stopping => Role::Warning,
         TrainerState::Paused(_) => Role::Replay,
         TrainerState::Finished => Role::Brand,

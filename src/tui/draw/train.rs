@@ -392,7 +392,9 @@ fn setting_rows(run: &RunState, now_ms: u64) -> Vec<(&'static str, String)> {
             None => "none yet".to_owned(),
         },
     ));
-    rows.extend(run.evaluations.back().map(|eval| {
+    let reports = run.evaluations.iter().rev();
+    let newest = reports.filter_map(|one| one.report.as_ref()).next();
+    rows.extend(newest.map(|eval| {
         let success = eval.plain.all;
         let low_high = (
             figures::fraction(success.interval.0),

@@ -167,6 +167,9 @@ fn tell_start(script: &mut Script) {
         context_tokens: 4096,
         learning_rate: 3e-4,
         temperature: 1.0,
+        clip_low: Some(0.2),
+        clip_high: Some(0.3),
+        replay: Some(true),
         virtual_clock: false,
     };
     script.tell(0, started);
@@ -424,6 +427,8 @@ fn tell_group(script: &mut Script, index: usize, group: GroupId) {
             sample: sample as u32,
             task: task.clone(),
             desktop,
+            evaluation: None,
+            infeasible: false,
         };
         script.tell(25, started);
         for step in 0..steps.unwrap_or(0) {
