@@ -17,10 +17,12 @@ use crate::grpo::{
 use crate::rollout::{Collected, Collection, Job, Outcome, shorten};
 use crate::screen::decode_png;
 use crate::session::SessionError;
-use crate::session::learner::OldLogprobReport;
+use crate::session::learner::{OldLogprobReport, UpdateSettings};
 use crate::session::train::TrainSession;
 use crate::store::StoreError;
-use crate::types::{Episode, GroupId, ImageHash, Iteration, Reward, Screenshot, Task, derive_seed};
+use crate::types::{
+    Episode, ErrorClass, GroupId, ImageHash, Iteration, Reward, Screenshot, Task, derive_seed,
+};
 
 const SEED_EPISODE: u64 = 0x6570_6973;
 const SEED_REPLAY: u64 = 0x7265_706c;
@@ -102,12 +104,7 @@ impl TrainSession {
         };
         self.apply_replay(iteration, &mut groups, &mut report)?;
         let (samples, sizes) = self.samples(&groups, &mut report);
-        if !self
-            .collector
-            .control
-            .safe_point(SafePoint::PreUpdate)
-            .await
-        {
+        if !self.safe_point(SafePoint::PreUpdate).await? {
             return Ok(false);
         }
         self.learn(samples, &sizes, &mut report).await?;
@@ -178,6 +175,7 @@ impl TrainSession {
                     group: Some(group),
                     sample,
                     seed: derive_seed(self.collector.profile.run.seed, &path),
+                    trial_of: None,
                 });
             }
         }
@@ -211,14 +209,15 @@ impl TrainSession {
         groups: &mut [Group],
         report: &mut IterationReport,
     ) -> Result<(), SessionError> {
-        let config = self.collector.profile.replay.clone();
+        let mut config = self.collector.profile.replay.clone();
+        config.enabled = self.progress.settings.replay.unwrap_or(config.enabled);
         for group in groups.iter_mut() {
             let path = [SEED_REPLAY, iteration.0, u64::from(group.id.index)];
             let seed = derive_seed(self.collector.profile.run.seed, &path);
             let mut rng = Pcg64Mcg::seed_from_u64(seed);
             let outcomes = group.raw_outcomes();
             let drawn = self
-                .replay
+                .replay()
                 .draw(&group.task.id, &outcomes, iteration, &config, &mut rng);
             let Some(injection) = drawn else { continue };
             group.replayed_screenshots = self.screenshots_of(&injection.stored.episode)?;
@@ -237,15 +236,16 @@ impl TrainSession {
             .filter_map(Outcome::scored)
         {
             let episode = &collected.episode;
-            if self.replay.insert(episode, iteration, &config) {
+            let mut replay = self.replay();
+            if replay.insert(episode, iteration, &config) {
                 self.collector.recorder.emit(EventKind::ReplayStored {
                     task: episode.task.clone(),
                     episode: episode.id,
-                    stored: self.replay.of_task(&episode.task).count() as u32,
+                    stored: replay.of_task(&episode.task).count() as u32,
                 });
             }
         }
-        report.stored = self.replay.len() as u32;
+        report.stored = self.replay().len() as u32;
         Ok(())
     }
 
@@ -374,8 +374,17 @@ impl TrainSession {
         iteration: Iteration,
         round: u32,
     ) -> Result<UpdateReport, SessionError> {
-        let rate = self.collector.control.settings().learning_rate;
-        let mut update = self.learner.update(batch, rate).await?;
+        // Updates leave nobody time for commands, so those that wait are taken in between.
+        self.collector.control.take_waiting();
+        let settings = self.collector.control.settings();
+        let grpo = &self.collector.profile.grpo;
+        let (clip_low, clip_high) = settings.clip.unwrap_or((grpo.clip_low, grpo.clip_high));
+        let settings = UpdateSettings {
+            learning_rate: settings.learning_rate,
+            clip_low,
+            clip_high,
+        };
+        let mut update = self.learner.update(batch, settings).await?;
         update.iteration = iteration;
         update.update = round;
         self.collector
@@ -403,13 +412,14 @@ impl TrainSession {
     }
 }
 
-/// Nine in ten failures are no bad luck: stop instead of training on the rest.
+/// Nine in ten failures are no bad luck: stop instead of training on the rest. What operators
+/// ended is no failure.
 fn check_errors(collection: &Collection, iteration: Iteration) -> Result<(), SessionError> {
     let mut failures = collection
         .outcomes
         .iter()
         .filter_map(|outcome| match outcome {
-            Outcome::Failed(failed) => Some(failed),
+            Outcome::Failed(failed) => (failed.class != ErrorClass::Cancelled).then_some(failed),
             Outcome::Scored(_) => None,
         });
     let (failed, total) = (failures.clone().count(), collection.outcomes.len());
