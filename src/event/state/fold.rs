@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use crate::event::{
     CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase,
     DesktopState, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase, GroupState,
-    Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberPlace, MemberSignal, NoticeLevel,
-    NoticeState, Phase, PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepSignal, StepState,
-    StoredFrame, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberSignal, NoticeLevel, NoticeState, Phase,
+    PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepState, TEMPERATURE_KEY, TrainerState,
+    UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
@@ -18,7 +18,7 @@ use crate::types::{
 
 use super::{
     COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, FAILURES_KEPT, GROUPS_KEPT, ITERATIONS_KEPT,
-    MARKS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT, USES_KEPT,
+    MARKS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT,
 };
 
 /// A desktop number beyond this is not believed; it bounds the memory a broken log can ask for.
@@ -571,82 +571,6 @@ impl RunState {
         }
     }
 
-    fn replay_injected(&mut self, id: GroupId, injection: Injection) {
-        self.counters.replaced += 1;
-        let Some(group) = self.groups.get_mut(&id) else {
-            return;
-        };
-        let place = group.members.get(injection.sample as usize);
-        let member = place.copied().flatten();
-        if let Some(episode) = member.and_then(|member| self.episodes.get_mut(&member)) {
-            episode.replaced_by = Some(injection.source);
-        }
-        let replay = self.replay.entry(group.task.clone()).or_default();
-        replay.injected += 1;
-        replay.last_injected = Some(id.iteration);
-        let mut successes = replay.successes.iter_mut();
-        if let Some(success) = successes.find(|s| s.episode == injection.source) {
-            success.used += 1;
-            let place = MemberPlace {
-                group: id,
-                sample: injection.sample,
-            };
-            push_bounded(&mut success.uses, place, USES_KEPT);
-        }
-        group.injected.push(injection);
-    }
-
-    fn replay_stored(&mut self, task: &TaskId, id: EpisodeId, stored: u32, at_ms: u64) {
-        self.counters.stored += 1;
-        let episode = self.episodes.get(&id);
-        let source = episode.and_then(|episode| {
-            let sample = episode.sample;
-            episode.group.map(|group| MemberPlace { group, sample })
-        });
-        let success = StoredSuccess {
-            episode: id,
-            iteration: self.iteration.unwrap_or_default(),
-            at_ms,
-            used: 0,
-            pinned: false,
-            policy: self.policy,
-            source,
-            uses: VecDeque::new(),
-            learned: Vec::new(),
-            frames: episode.map_or(Vec::new(), stored_frames),
-        };
-        let replay = self.replay.entry(task.clone()).or_default();
-        replay.successes.push_back(success);
-        // As the buffer does it: the oldest that is not pinned leaves.
-        while replay.successes.len() > stored as usize {
-            let oldest = replay.successes.iter().position(|one| !one.pinned);
-            replay.successes.remove(oldest.unwrap_or(0));
-        }
-        if let Some(episode) = self.episodes.get_mut(&id) {
-            episode.stored = true;
-        }
-    }
-
-    fn stored_pinned(&mut self, task: &TaskId, id: EpisodeId, pinned: bool) {
-        let successes = self
-            .replay
-            .get_mut(task)
-            .map(|of_task| &mut of_task.successes);
-        let mut found = successes.into_iter().flatten();
-        if let Some(success) = found.find(|one| one.episode == id) {
-            success.pinned = pinned;
-        }
-    }
-
-    fn stored_dropped(&mut self, task: &TaskId, id: EpisodeId) {
-        if let Some(of_task) = self.replay.get_mut(task) {
-            of_task.successes.retain(|one| one.episode != id);
-        }
-        if let Some(episode) = self.episodes.get_mut(&id) {
-            episode.stored = false;
-        }
-    }
-
     fn advantages_computed(&mut self, id: GroupId, members: &[MemberSignal]) {
         if members.iter().all(|member| member.advantage == F(0.0)) {
             self.counters.zero_variance_groups += 1;
@@ -659,20 +583,6 @@ impl RunState {
         }
         if let Some(group) = self.groups.get_mut(&id) {
             group.signals = members.to_vec();
-        }
-    }
-
-    fn episode_learned(&mut self, id: EpisodeId, replayed: bool, steps: &[StepSignal]) {
-        if replayed {
-            let mut stored = self
-                .replay
-                .values_mut()
-                .flat_map(|task| &mut task.successes);
-            if let Some(success) = stored.find(|success| success.episode == id) {
-                success.learned = steps.to_vec();
-            }
-        } else if let Some(episode) = self.episodes.get_mut(&id) {
-            episode.learned = steps.to_vec();
         }
     }
 
@@ -808,20 +718,7 @@ fn step_mut(episode: &mut EpisodeState, step: u32) -> Option<&mut StepState> {
     Some(&mut episode.steps[index])
 }
 
-/// What an episode saw and did, and its last screen.
-fn stored_frames(episode: &EpisodeState) -> Vec<StoredFrame> {
-    let steps = episode.steps.iter().map(|step| StoredFrame {
-        image: step.image.clone(),
-        actions: step.actions.clone(),
-    });
-    let last = episode.final_image.iter().map(|image| StoredFrame {
-        image: Some(image.clone()),
-        actions: Vec::new(),
-    });
-    steps.chain(last).collect()
-}
-
-fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, max: usize) {
+pub(super) fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, max: usize) {
     while queue.len() >= max {
         queue.pop_front();
     }

@@ -10,6 +10,7 @@
 mod evaluation;
 mod fold;
 mod pairs;
+mod replay;
 
 use std::collections::{BTreeMap, VecDeque};
 
