@@ -35,6 +35,9 @@ fn started() -> EventKind {
         context_tokens: 1,
         learning_rate: 1e-6,
         temperature: 1.0,
+        clip_low: Some(0.2),
+        clip_high: Some(0.3),
+        replay: Some(true),
         virtual_clock: true,
     }
 }

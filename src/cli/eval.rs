@@ -7,18 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::cli::args::ProfileArgs;
 use crate::cli::engine::exec_engine;
 use crate::cli::wiring::{self, OpenRun};
 use crate::config::{PolicyKind, Profile, Protocol, Resolved, assets};
-use crate::event::{EvalReport, EventKind, F, ProtocolScore, RunSummary};
+use crate::event::score::score_by_family;
+use crate::event::{
+    EvalReport, EvalRequest, EvalWeights, EvalWhen, EventKind, F, ProtocolScore, RunSummary,
+};
 use crate::policy::Policy;
 use crate::policy::scripted::{Script, Scripted};
-use crate::rollout::Outcome;
-use crate::session::EvaluationSpec;
+use crate::session::Evaluated;
+use crate::store::{EvaluationRecord, RunDir};
 
 /// Measure a policy on a task set; standard, hard and plain scores from the same trajectories
 #[derive(Clone, Debug, clap::Args)]
@@ -47,6 +50,14 @@ pub struct Args {
     /// Folder of the evaluation's run; named by date and profile if absent
     #[arg(long, value_name = "DIR")]
     run: Option<PathBuf>,
+    /// Go on with the evaluation in this folder, under the conditions it began with; no trial is
+    /// done twice
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["run", "checkpoint", "tasks", "protocol", "trials", "temperature", "seed"]
+    )]
+    resume: Option<PathBuf>,
     /// The scores as one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -55,6 +66,10 @@ pub struct Args {
 impl Args {
     /// The profile with this command's options laid over it.
     pub fn resolve(&self) -> anyhow::Result<Resolved> {
+        if let Some(run) = &self.resume {
+            let path = run.join("profile.toml");
+            return Ok(Resolved::load_saved(&path, &self.profile.sets)?);
+        }
         let mut profile = self.profile.clone();
         let text =
             |value: &dyn std::fmt::Display| toml::Value::String(value.to_string()).to_string();
@@ -118,31 +133,31 @@ pub async fn evaluate(
     let profile = &resolved.profile;
     let overlay = wiring::overlay_name(&args.profile.profiles);
     let tasks = wiring::tasks_of(&profile.eval.tasks)?;
-    let path = run_path(args.run.as_deref(), profile, &overlay);
-    let mut open = OpenRun::create(&path, resolved, &overlay, tasks.len(), 0).await?;
+    let mut open = if let Some(path) = &args.resume {
+        OpenRun::go_on(path, resolved).await?
+    } else {
+        let path = run_path(args.run.as_deref(), profile, &overlay);
+        OpenRun::create(&path, resolved, &overlay, tasks.len(), 0).await?
+    };
+    let record = match &args.resume {
+        Some(_) => Some(unfinished(&open.run)?),
+        None => None,
+    };
     open.heed_signals(false)?;
     let shown = open.show().await?;
-    let spec = EvaluationSpec {
-        name: "eval".to_owned(),
-        task_set: profile.eval.tasks.clone(),
-        tasks,
-        trials: profile.eval.trials as u32,
-        temperature: profile.eval.temperature as f32,
-        seed: profile.run.seed,
-    };
     let prompt = wiring::open_prompt(profile)?;
     let mut collector = open.collector(profile, policy, prompt);
-    let measured = collector.evaluate(&spec).await?;
-    if let Some((_, collection)) = &measured {
-        for outcome in &collection.outcomes {
-            match outcome {
-                Outcome::Scored(collected) => open.run.put_episode(&collected.episode)?,
-                Outcome::Failed(failed) => open.run.put_failed_episode(failed)?,
-            }
+    let measured = match record {
+        Some(record) => collector.evaluate_further(record, tasks).await,
+        None => {
+            let request = request(profile);
+            collector.evaluate("eval", request, tasks).await
         }
-    }
+    };
+    collector.close_evaluations("stopped; `arpo eval --resume` goes on with it");
     collector.close().await;
     drop(collector);
+    let measured = measured?;
     let status = if measured.is_some() {
         "finished"
     } else {
@@ -152,32 +167,67 @@ pub async fn evaluate(
         status: status.to_owned(),
         episodes: measured
             .as_ref()
-            .map_or(0, |(report, _)| report.plain.all.n),
-        env_errors: measured.as_ref().map_or(0, |(report, _)| report.errors),
+            .map_or(0, |measured| measured.report.plain.all.n),
+        env_errors: measured
+            .as_ref()
+            .map_or(0, |measured| measured.report.errors),
         wall_s: F(measured
             .as_ref()
-            .map_or(0.0, |(report, _)| report.wall_ms as f64 / 1000.0)),
+            .map_or(0.0, |measured| measured.report.wall_ms as f64 / 1000.0)),
         ..RunSummary::default()
     };
     open.sink.emit(EventKind::RunFinished(summary));
     open.close().await?;
     shown.await.context("the progress display failed")?;
-    let Some((report, collection)) = measured else {
+    let Some(Evaluated { report, trials }) = measured else {
         return Ok(ExitCode::from(crate::cli::INTERRUPTED));
     };
     if args.json {
         let mut figures = report_json(&report, profile.eval.protocol);
-        figures["families"] = json!(spec.families(&collection, profile.eval.protocol));
+        figures["families"] = json!(score_by_family(&trials, profile.eval.protocol));
         crate::cli::say(figures);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the profile asks for.
+fn request(profile: &Profile) -> EvalRequest {
+    EvalRequest {
+        weights: EvalWeights::Current,
+        tasks: profile.eval.tasks.clone(),
+        trials: profile.eval.trials as u32,
+        temperature: profile.eval.temperature,
+        seed: profile.run.seed,
+        protocol: profile.eval.protocol,
+        when: EvalWhen::SafePoint,
+        resume: None,
+    }
+}
+
+/// The evaluation of a run of `arpo eval`, if it lacks trials.
+fn unfinished(run: &RunDir) -> anyhow::Result<EvaluationRecord> {
+    let Some(number) = run.evaluations()?.into_iter().next_back() else {
+        bail!(
+            "{} holds no evaluation to go on with: it has no evals/",
+            run.root().display()
+        );
+    };
+    let record = run.evaluation(number)?;
+    if record.report.is_some() {
+        bail!(
+            "the evaluation in {} is complete; `arpo show` shows its scores",
+            run.root().display()
+        );
+    }
+    Ok(record)
 }
 
 fn run_path(told: Option<&Path>, profile: &Profile, overlay: &str) -> PathBuf {
     wiring::new_run_path(told, profile, &format!("eval-{overlay}"))
 }
 
-fn report_json(report: &EvalReport, headline: Protocol) -> Value {
+/// The scores as one JSON object.
+pub(super) fn report_json(report: &EvalReport, headline: Protocol) -> Value {
     let of = |score: &ProtocolScore| serde_json::to_value(score).expect("plain data");
     let chosen = match headline {
         Protocol::Standard => &report.standard,
@@ -197,6 +247,7 @@ fn report_json(report: &EvalReport, headline: Protocol) -> Value {
             "plain": of(&report.plain),
         },
         "errors": report.errors,
+        "manifest": report.manifest,
         "wall_s": report.wall_ms as f64 / 1000.0,
     })
 }

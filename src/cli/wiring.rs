@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_appender::non_blocking::WorkerGuard;
 
@@ -14,7 +14,7 @@ use crate::config::{Profile, Resolved, assets};
 use crate::event::{Command, Event, EventKind, SCHEMA_VERSION};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
-use crate::session::{Collector, CollectorParts, Control, Settings, load_tasks};
+use crate::session::{Collector, CollectorParts, Control, Settings, find_tasks};
 use crate::store::{Checkpoint, RunDir, StoreError, run_name};
 use crate::types::{Iteration, Task};
 
@@ -117,6 +117,18 @@ impl OpenRun {
         .await
     }
 
+    /// Goes on with a run that has no checkpoints, an evaluation: all its events go on counting.
+    pub async fn go_on(path: &Path, resolved: &Resolved) -> anyhow::Result<Self> {
+        let run = Arc::new(RunDir::open_to_write(path)?);
+        let log = start_log(&run, &resolved.profile)?;
+        let state = run.state()?;
+        let resumed = EventSink::resume(&run, Iteration(0), state.next_seq)?;
+        let newest = state.commands.iter().map(|command| command.id).max();
+        let first_command = newest.map_or(0, |id| id + 1);
+        let incarnation = resumed.incarnation;
+        Self::serve(run, resumed.sink, incarnation, None, first_command, log).await
+    }
+
     async fn serve(
         run: Arc<RunDir>,
         sink: EventSink,
@@ -156,10 +168,13 @@ impl OpenRun {
             learning_rate: profile.optimizer.lr,
             temperature: profile.sampling.temperature,
             desktops: profile.env.desktops as u32,
+            clip: None,
+            replay: None,
         };
         Collector::new(CollectorParts {
             profile: profile.clone(),
             recorder: Recorder::start(self.sink.clone(), Arc::clone(&self.run)),
+            run: Arc::clone(&self.run),
             control: Control::new(inbox, self.sink.clone(), settings),
             policy,
             prompt,
@@ -234,6 +249,9 @@ fn run_started(run: &str, profile: &Profile, overlay: &str, num_tasks: usize) ->
         context_tokens: profile.policy.context_tokens as u32,
         learning_rate: profile.optimizer.lr,
         temperature: profile.sampling.temperature,
+        clip_low: Some(profile.grpo.clip_low),
+        clip_high: Some(profile.grpo.clip_high),
+        replay: Some(profile.replay.enabled),
         virtual_clock: true,
     }
 }
@@ -272,16 +290,7 @@ pub fn tasks_of(name: &str) -> anyhow::Result<Vec<Arc<Task>>> {
     if name.is_empty() {
         return Ok(Vec::new());
     }
-    let direct = assets::locate(name);
-    let path = if direct.exists() {
-        direct
-    } else {
-        assets::locate(&format!("assets/tasks/{name}.json"))
-    };
-    if !path.exists() {
-        bail!("no task set {name:?}: neither a file or folder nor assets/tasks/{name}.json");
-    }
-    Ok(load_tasks(&path)?)
+    Ok(find_tasks(name)?)
 }
 
 /// Milliseconds since 1970.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::simulated::SimulatedConfig;
+use crate::types::Protocol;
 
 /// `[env]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,18 +75,6 @@ pub enum Schedule {
     Async,
     /// All episodes of an iteration step together. For comparison.
     LockStep,
-}
-
-/// Who counts as successful, by how an episode ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Protocol {
-    /// A step limit counts as declaring the task infeasible.
-    Standard,
-    /// A step limit scores nothing.
-    Hard,
-    /// A step limit is scored by the state.
-    Plain,
 }
 
 /// `[eval]`.

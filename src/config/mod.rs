@@ -24,9 +24,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use agent::{PolicyConfig, PolicyKind, PromptStyle, SamplingConfig};
-pub use desktops::{
-    EnvConfig, EnvKind, EvalConfig, Protocol, RolloutConfig, Schedule, TasksConfig,
-};
+pub use desktops::{EnvConfig, EnvKind, EvalConfig, RolloutConfig, Schedule, TasksConfig};
 pub use engine::{CostTable, DeviceChoice, EngineConfig};
 pub use error::ConfigError;
 pub use learning::{
@@ -36,6 +34,8 @@ pub use learning::{
 pub use pretrain::{PretrainConfig, PretrainModelConfig, PretrainVisionConfig};
 pub use resolved::Resolved;
 pub use source::{Leaf, Origin};
+
+pub use crate::types::Protocol;
 
 /// A whole profile. Section and key names are those of the TOML, in the same order; what a key
 /// means in full is written in `profiles/base.toml`.

@@ -9,28 +9,12 @@
 
 use crate::types::EpisodeEnd;
 
-pub use crate::config::Protocol;
+pub use crate::types::Protocol;
 
 /// All three, in the order of reports.
-pub const ALL: [Protocol; 3] = [Protocol::Standard, Protocol::Hard, Protocol::Plain];
+pub const ALL: [Protocol; 3] = Protocol::ALL;
 
-/// Outcome of an episode in [0, 1]. `state_score` is the evaluator's and is not looked at
-/// where the task is infeasible.
+/// `Protocol::outcome`, as the evaluator's callers spell it.
 pub fn outcome(protocol: Protocol, end: EpisodeEnd, infeasible: bool, state_score: f32) -> f32 {
-    match (end, infeasible) {
-        (EpisodeEnd::Finished | EpisodeEnd::Malformed | EpisodeEnd::ContextFull, false) => {
-            state_score
-        }
-        (EpisodeEnd::Finished | EpisodeEnd::Malformed | EpisodeEnd::ContextFull, true)
-        | (EpisodeEnd::DeclaredInfeasible, false) => 0.0,
-        (EpisodeEnd::DeclaredInfeasible, true) => 1.0,
-        (EpisodeEnd::StepLimit, false) => match protocol {
-            Protocol::Standard | Protocol::Hard => 0.0,
-            Protocol::Plain => state_score,
-        },
-        (EpisodeEnd::StepLimit, true) => match protocol {
-            Protocol::Standard => 1.0,
-            Protocol::Hard | Protocol::Plain => 0.0,
-        },
-    }
+    protocol.outcome(end, infeasible, state_score)
 }

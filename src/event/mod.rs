@@ -4,8 +4,11 @@
 //! files); `RunState::apply` in `state` is the only way a view of a run comes about; readers
 //! tolerate unknown kinds and fields; non-finite numbers are written as strings.
 
+mod command;
+mod evaluation;
 mod float;
 mod report;
+pub mod score;
 mod state;
 
 use serde::{Deserialize, Serialize};
@@ -14,12 +17,20 @@ use crate::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
 
+pub use command::{Command, parse_switch};
+pub use evaluation::{
+    EvalManifest, EvalRequest, EvalWeights, EvalWhen, ManifestDifference, TrialRow,
+};
 pub use float::F;
-pub use report::{EvalReport, IterationReport, ProtocolScore, RunSummary, Score, UpdateReport};
+pub use report::{
+    EvalReport, IterationReport, ProtocolScore, RATIO_BINS, RATIO_LOG_BOUND, RunSummary,
+    SampleSignal, Score, StepSignal, UpdateReport, ratio_bin_edge, ratio_bin_width,
+};
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
-    EpisodeState, FailureState, FinishedPhase, GroupState, Header, Injection, NoticeState,
-    PhaseState, ReplayState, RunState, Settings, StepState, StoredSuccess,
+    EpisodeState, EvaluationState, EvaluationStatus, FailureState, FinishedPhase, GroupState,
+    Header, Injection, MarkKind, MemberPlace, NoticeState, PhaseState, ReplayState, RunMark,
+    RunState, Settings, StepState, StoredFrame, StoredSuccess,
 };
 
 /// Version of this vocabulary; a console refuses a run of a newer one with a clear message.
@@ -31,6 +42,12 @@ pub const LEARNING_RATE_KEY: &str = "optimizer.lr";
 pub const TEMPERATURE_KEY: &str = "sampling.temperature";
 /// Profile key that `Command::SetDesktops` changes.
 pub const DESKTOPS_KEY: &str = "env.desktops";
+/// Profile key that `Command::SetClip` changes, with `CLIP_HIGH_KEY`.
+pub const CLIP_LOW_KEY: &str = "grpo.clip_low";
+/// Profile key that `Command::SetClip` changes, with `CLIP_LOW_KEY`.
+pub const CLIP_HIGH_KEY: &str = "grpo.clip_high";
+/// Profile key that `Command::SetReplay` changes; 1 is on, 0 off.
+pub const REPLAY_KEY: &str = "replay.enabled";
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,6 +95,16 @@ pub enum SafePoint {
     PostCheckpoint,
 }
 
+/// How far a step goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stride {
+    /// To the next safe point of any kind.
+    Phase,
+    /// To the next iteration's rollouts.
+    Iteration,
+}
+
 /// What the trainer is doing, for the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "at")]
@@ -91,66 +118,14 @@ pub enum TrainerState {
     Pausing(SafePoint),
     /// Standing at the safe point.
     Paused(SafePoint),
+    /// Going on for one phase or one iteration, then paused again.
+    Stepping(Stride),
     /// Ends after what is running, with a checkpoint.
     Stopping,
     /// All iterations done, or stopped as asked.
     Finished,
     /// Ended by an error.
     Failed,
-}
-
-/// What an operator can ask of a running engine. Each is answered by events, never assumed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "snake_case")]
-pub enum Command {
-    /// Stand still at the next safe point of this kind.
-    Pause {
-        /// Which.
-        at: SafePoint,
-    },
-    /// Go on.
-    Resume,
-    /// Go on until the next safe point of any kind, then pause again.
-    StepPhase,
-    /// Go on for one iteration, then pause again.
-    StepIteration,
-    /// End after the running phase, with a checkpoint.
-    Stop,
-    /// Write a checkpoint at the next safe point.
-    Checkpoint,
-    /// Use this learning rate from the next update on.
-    SetLearningRate {
-        /// The rate.
-        value: f64,
-    },
-    /// Use this temperature from the next rollout on.
-    SetTemperature {
-        /// The temperature, above 0.
-        value: f64,
-    },
-    /// Use this many desktops from the next iteration on.
-    SetDesktops {
-        /// How many, at least 1.
-        value: u32,
-    },
-}
-
-impl Command {
-    /// Whether its value makes sense for any run; if not, why.
-    pub fn check(&self) -> Result<(), String> {
-        match *self {
-            Command::SetLearningRate { value } if !(value > 0.0 && value <= 1.0) => Err(format!(
-                "a learning rate lies above 0 and up to 1, not at {value}"
-            )),
-            Command::SetTemperature { value } if !(value > 0.0 && value <= 2.0) => Err(format!(
-                "a temperature lies above 0 and up to 2, not at {value}"
-            )),
-            Command::SetDesktops { value } if !(1..=4096).contains(&value) => {
-                Err(format!("a run has 1 to 4096 desktops, not {value}"))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// What an episode is for.
@@ -214,6 +189,15 @@ pub enum EventKind {
         learning_rate: f64,
         /// Sampling temperature at the start.
         temperature: f64,
+        /// Lower clip at the start.
+        #[serde(default)]
+        clip_low: Option<f64>,
+        /// Upper clip at the start.
+        #[serde(default)]
+        clip_high: Option<f64>,
+        /// Whether replay is on at the start.
+        #[serde(default)]
+        replay: Option<bool>,
         /// Whether time is virtual.
         virtual_clock: bool,
     },
@@ -292,6 +276,12 @@ pub enum EventKind {
         task: TaskId,
         /// The desktop it runs on, from 0.
         desktop: u32,
+        /// The evaluation it is a trial of.
+        #[serde(default)]
+        evaluation: Option<u32>,
+        /// Whether the right answer is to declare its task infeasible.
+        #[serde(default)]
+        infeasible: bool,
     },
     /// A screenshot was taken: the one `step` is decided on, or the last one.
     ObservationTaken {
@@ -320,7 +310,7 @@ pub enum EventKind {
         episode: EpisodeId,
         /// Its number, from 0.
         step: u32,
-        /// The thought, shortened to 400 characters.
+        /// The thought, shortened to 2000 characters; its file has all of it.
         thought: String,
         /// What was done, in screen pixels.
         actions: Vec<Action>,
@@ -404,6 +394,22 @@ pub enum EventKind {
         /// How many the task has now.
         stored: u32,
     },
+    /// An operator pinned a stored success, so that it never leaves for a newer one, or let it go.
+    StoredPinned {
+        /// Of which task.
+        task: TaskId,
+        /// Which.
+        episode: EpisodeId,
+        /// Whether it is pinned now.
+        pinned: bool,
+    },
+    /// An operator removed a stored success.
+    StoredDropped {
+        /// Of which task.
+        task: TaskId,
+        /// Which.
+        episode: EpisodeId,
+    },
     /// What training makes of a group.
     AdvantagesComputed {
         /// Which.
@@ -413,6 +419,15 @@ pub enum EventKind {
     },
     /// An optimizer update was made.
     UpdateFinished(UpdateReport),
+    /// What the last update of its iteration made of a trajectory's tokens, reply by reply.
+    EpisodeLearned {
+        /// The trajectory's episode; a stored success if `replayed`.
+        episode: EpisodeId,
+        /// Whether it came out of the replay buffer.
+        replayed: bool,
+        /// Its replies in order.
+        steps: Vec<StepSignal>,
+    },
     /// The policy uses new weights.
     PolicyPublished {
         /// Which.
@@ -430,6 +445,46 @@ pub enum EventKind {
     },
     /// An iteration ended.
     IterationFinished(IterationReport),
+    /// An evaluation was asked for and waits for its desktops.
+    EvaluationQueued {
+        /// Its number in the run, from 1.
+        evaluation: u32,
+        /// The command that asked for it.
+        command: u64,
+        /// What was asked for.
+        request: EvalRequest,
+    },
+    /// An evaluation began, or goes on where it was cancelled: then the trials it has already
+    /// follow as `TrialFinished`, as they came.
+    EvaluationStarted {
+        /// Its number in the run, from 1.
+        evaluation: u32,
+        /// What for: `heldout_first`, `heldout_last`, `eval`, or `operator`.
+        name: String,
+        /// What was asked for.
+        request: EvalRequest,
+        /// Under which conditions.
+        manifest: Box<EvalManifest>,
+        /// Trials in all.
+        total: u32,
+    },
+    /// A trial of an evaluation was scored, or given up over an error.
+    TrialFinished {
+        /// Of which evaluation.
+        evaluation: u32,
+        /// What came of it.
+        trial: TrialRow,
+    },
+    /// An evaluation was given up; what it has is kept, and it can go on later.
+    EvaluationCancelled {
+        /// Which.
+        evaluation: u32,
+        /// Trials it has.
+        done: u32,
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// An evaluation ended.
     EvalFinished(Box<EvalReport>),
     /// A setting was changed while running.
@@ -491,5 +546,7 @@ pub enum NoticeLevel {
     Error,
 }
 
+#[cfg(test)]
+mod score_tests;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::F;
-use crate::types::{Iteration, PolicyVersion};
+use crate::event::{EvalManifest, F};
+use crate::types::{EpisodeId, Iteration, PolicyVersion, Protocol};
 
 /// One optimizer update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct UpdateReport {
     pub approx_kl: F,
     /// Mean entropy of the policy at the sampled positions, nats a token.
     pub entropy: F,
-    /// Largest and smallest ratio.
+    /// Largest ratio.
     pub ratio_max: F,
     /// Smallest ratio.
     pub ratio_min: F,
@@ -38,6 +38,71 @@ pub struct UpdateReport {
     pub tokens: u32,
     /// True if the norm was not finite and the weights were left as they were.
     pub skipped: bool,
+    /// Loss tokens by ratio, one count a bin of `RATIO_BINS`; empty in old logs.
+    #[serde(default)]
+    pub ratios: Vec<u64>,
+    /// Its trajectories one by one; not written here, `EventKind::EpisodeLearned` tells them.
+    #[serde(skip)]
+    pub samples: Vec<SampleSignal>,
+}
+
+/// What an update made of one trajectory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleSignal {
+    /// The trajectory's episode.
+    pub episode: EpisodeId,
+    /// Whether it came out of the replay buffer.
+    pub replayed: bool,
+    /// Its replies in order.
+    pub steps: Vec<StepSignal>,
+}
+
+/// What an update made of one reply's tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepSignal {
+    /// Tokens.
+    pub tokens: u32,
+    /// Mean ratio of the weights updated to those before the iteration's first update.
+    pub ratio: F,
+    /// Largest ratio.
+    pub ratio_max: F,
+    /// Smallest ratio.
+    pub ratio_min: F,
+    /// Share of tokens clipped above.
+    pub clip_high: F,
+    /// Share of tokens clipped below.
+    pub clip_low: F,
+    /// Mean entropy, nats a token.
+    pub entropy: F,
+    /// Mean log-probability under the weights updated, nats a token.
+    pub logprob: F,
+    /// Mean |log-probability under the weights updated - sampler's|, nats a token.
+    pub gap: F,
+}
+
+/// Bins of a histogram of ratios: equal steps of the ratio's logarithm between
+/// `RATIO_LOG_BOUND` below and above 0, and one bin on either side for what lies beyond.
+pub const RATIO_BINS: usize = 26;
+/// Logarithm of the ratio where the outermost bins begin: ratios of 0.55 and 1.82.
+pub const RATIO_LOG_BOUND: f64 = 0.6;
+
+/// Width of a bin, nats.
+pub const fn ratio_bin_width() -> f64 {
+    2.0 * RATIO_LOG_BOUND / (RATIO_BINS - 2) as f64
+}
+
+/// Ratio at the lower edge of a bin; 0 for the first one.
+pub fn ratio_bin_edge(bin: usize) -> f64 {
+    match bin {
+        0 => 0.0,
+        bin => ((bin - 1) as f64 * ratio_bin_width() - RATIO_LOG_BOUND).exp(),
+    }
+}
+
+/// What an old log does not say.
+fn unknown() -> F {
+    F(f64::NAN)
 }
 
 /// One iteration. Outcomes are raw: replayed members are not counted.
@@ -85,6 +150,15 @@ pub struct IterationReport {
     pub entropy: F,
     /// Mean clipped share, high and low together.
     pub clip_fraction: F,
+    /// Mean share clipped above.
+    #[serde(default = "unknown")]
+    pub clip_high: F,
+    /// Mean share clipped below.
+    #[serde(default = "unknown")]
+    pub clip_low: F,
+    /// Loss tokens by ratio over the iteration's updates; empty in old logs.
+    #[serde(default)]
+    pub ratios: Vec<u64>,
     /// Mean gradient norm.
     pub grad_norm: F,
     /// Mean policy loss.
@@ -162,6 +236,23 @@ pub struct EvalReport {
     pub errors: u64,
     /// Wall time, ms.
     pub wall_ms: u64,
+    /// Its number in the run; absent in older logs.
+    #[serde(default)]
+    pub evaluation: Option<u32>,
+    /// Under which conditions; absent in older logs.
+    #[serde(default)]
+    pub manifest: Option<Box<EvalManifest>>,
+}
+
+impl EvalReport {
+    /// Scores under one protocol.
+    pub fn under(&self, protocol: Protocol) -> &ProtocolScore {
+        match protocol {
+            Protocol::Standard => &self.standard,
+            Protocol::Hard => &self.hard,
+            Protocol::Plain => &self.plain,
+        }
+    }
 }
 
 /// The closing figures of a run; the JSON of `arpo train --json`.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::event::*;
-use crate::types::{Action, ErrorClass, Point, ScrollDirection};
+use crate::types::{Action, ErrorClass, Point, Protocol, ScrollDirection};
 
 fn id(number: u64) -> EpisodeId {
     EpisodeId {
@@ -44,6 +44,9 @@ fn run_started() -> EventKind {
         context_tokens: 2048,
         learning_rate: 1e-6,
         temperature: 1.0,
+        clip_low: Some(0.2),
+        clip_high: Some(0.3),
+        replay: Some(true),
         virtual_clock: true,
     }
 }
@@ -60,6 +63,8 @@ fn episode_started(number: u64, group: Option<GroupId>, sample: u32, desktop: u3
         sample,
         task: task("h2o"),
         desktop,
+        evaluation: group.is_none().then_some(1),
+        infeasible: false,
     }
 }
 
@@ -119,6 +124,8 @@ fn every_kind() -> Vec<EventKind> {
         TrainerState::Running,
         TrainerState::Pausing(SafePoint::EnvStep),
         TrainerState::Paused(SafePoint::PreUpdate),
+        TrainerState::Stepping(Stride::Phase),
+        TrainerState::Stepping(Stride::Iteration),
         TrainerState::Stopping,
         TrainerState::Finished,
         TrainerState::Failed,
@@ -135,7 +142,9 @@ fn every_kind() -> Vec<EventKind> {
         Command::SetLearningRate { value: 3e-4 },
         Command::SetTemperature { value: 0.7 },
         Command::SetDesktops { value: 128 },
-    ];
+    ]
+    .into_iter()
+    .chain(newer_commands());
     let mut kinds = vec![run_started()];
     kinds.extend(states.map(|state| EventKind::StateChanged { state }));
     for (number, request) in (0..).zip(commands) {
@@ -146,8 +155,114 @@ fn every_kind() -> Vec<EventKind> {
         });
     }
     kinds.extend(work_kinds());
+    kinds.extend(evaluation_kinds());
     kinds.extend(report_kinds());
     kinds
+}
+
+fn newer_commands() -> Vec<Command> {
+    let (task, episode) = (task("h2o"), id(3));
+    vec![
+        Command::SetClip {
+            low: 0.1,
+            high: 0.4,
+        },
+        Command::SetReplay { enabled: false },
+        Command::KillEpisode { episode },
+        Command::RerollEpisode { episode },
+        Command::RebootDesktop { desktop: 1 },
+        Command::PinStored {
+            task: task.clone(),
+            episode,
+            pinned: true,
+        },
+        Command::DropStored { task, episode },
+        Command::Evaluate(eval_request()),
+        Command::CancelEvaluation { evaluation: 2 },
+    ]
+}
+
+fn eval_request() -> EvalRequest {
+    EvalRequest {
+        weights: EvalWeights::Checkpoint {
+            path: "iter-000003".to_owned(),
+        },
+        tasks: "compact-heldout".to_owned(),
+        trials: 2,
+        temperature: 0.6,
+        seed: u64::MAX,
+        protocol: Protocol::Hard,
+        when: EvalWhen::Now { desktops: 1 },
+        resume: None,
+    }
+}
+
+fn evaluation_kinds() -> Vec<EventKind> {
+    vec![
+        EventKind::EvaluationQueued {
+            evaluation: 2,
+            command: 4,
+            request: eval_request(),
+        },
+        evaluation_started(2, 4),
+        trial_finished(2, "a/1", 0, Some(EpisodeEnd::StepLimit), 0.25),
+        trial_finished(2, "a/1", 1, None, 0.0),
+        EventKind::EvaluationCancelled {
+            evaluation: 2,
+            done: 2,
+            reason: "as asked".to_owned(),
+        },
+        EventKind::StoredPinned {
+            task: task("h2o"),
+            episode: id(0),
+            pinned: true,
+        },
+        EventKind::StoredDropped {
+            task: task("h2o"),
+            episode: id(0),
+        },
+    ]
+}
+
+fn evaluation_started(evaluation: u32, total: u32) -> EventKind {
+    EventKind::EvaluationStarted {
+        evaluation,
+        name: "operator".to_owned(),
+        request: eval_request(),
+        manifest: Box::new(EvalManifest {
+            weights: "00ff".to_owned(),
+            temperature: F(0.6),
+            ..EvalManifest::default()
+        }),
+        total,
+    }
+}
+
+fn trial(name: &str, number: u32, end: Option<EpisodeEnd>, state_score: f32) -> TrialRow {
+    TrialRow {
+        task: task(name),
+        domain: name.split('/').next().unwrap().to_owned(),
+        trial: number,
+        episode: id(u64::from(number)),
+        end,
+        state_score,
+        infeasible: name.starts_with("fail"),
+        steps: 3,
+        error: end.is_none().then(|| "no answer".to_owned()),
+    }
+}
+
+fn trial_finished(
+    evaluation: u32,
+    name: &str,
+    number: u32,
+    end: Option<EpisodeEnd>,
+    state_score: f32,
+) -> EventKind {
+    EventKind::TrialFinished {
+        evaluation,
+        trial: trial(name, number, end, state_score),
+    }
 }
 
 fn work_kinds() -> Vec<EventKind> {
@@ -251,6 +366,8 @@ fn report_kinds() -> Vec<EventKind> {
         }),
         EventKind::EvalFinished(Box::new(EvalReport {
             name: "heldout_first".to_owned(),
+            evaluation: Some(2),
+            manifest: Some(Box::default()),
             ..EvalReport::default()
         })),
         EventKind::SettingChanged {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ReplacedMember, ReplayConfig};
 use crate::grpo::advantage::{mean, population_std};
-use crate::types::{Episode, Iteration, TaskId};
+use crate::types::{Episode, EpisodeId, Iteration, TaskId};
 
 /// A stored success.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Stored {
     pub episode: Episode,
     /// The iteration that stored it.
     pub stored_at: Iteration,
+    /// Whether an operator keeps it whatever newer ones come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 /// A stored success takes a member's place.
@@ -80,7 +83,7 @@ impl Replay {
     }
 
     /// Stores an episode if it is a well-formed success that no person touched; true if it
-    /// was. The oldest of a full task leaves.
+    /// was. The oldest of a full task that is not pinned leaves; where all are, none enters.
     pub fn insert(&mut self, episode: &Episode, now: Iteration, config: &ReplayConfig) -> bool {
         let worthy = config.enabled
             && config.capacity > 0
@@ -92,13 +95,42 @@ impl Replay {
         }
         let stored = self.tasks.entry(episode.task.clone()).or_default();
         while stored.len() >= config.capacity {
-            stored.pop_front();
+            let Some(oldest) = stored.iter().position(|one| !one.pinned) else {
+                return false;
+            };
+            stored.remove(oldest);
         }
         stored.push_back(Stored {
             episode: episode.clone(),
             stored_at: now,
+            pinned: false,
         });
         true
+    }
+
+    /// Pins a stored success or lets it go; false if there is none such.
+    pub fn pin(&mut self, task: &TaskId, episode: EpisodeId, pinned: bool) -> bool {
+        let mut stored = self.tasks.get_mut(task).into_iter().flatten();
+        let found = stored.find(|one| one.episode.id == episode);
+        if let Some(one) = found {
+            one.pinned = pinned;
+            return true;
+        }
+        false
+    }
+
+    /// Removes a stored success; false if there is none such.
+    pub fn remove(&mut self, task: &TaskId, episode: EpisodeId) -> bool {
+        let Some(stored) = self.tasks.get_mut(task) else {
+            return false;
+        };
+        let before = stored.len();
+        stored.retain(|one| one.episode.id != episode);
+        let removed = stored.len() < before;
+        if stored.is_empty() {
+            self.tasks.remove(task);
+        }
+        removed
     }
 
     /// Stored successes of a task, oldest first.

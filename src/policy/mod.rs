@@ -6,6 +6,7 @@
 
 pub mod scripted;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,35 @@ use crate::types::{EpisodeId, PolicyVersion, Screenshot, Task};
 #[serde(transparent)]
 pub struct SessionId(pub u64);
 
+/// Weights kept apart from those that training publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WeightsId(pub u64);
+
+/// Which weights are kept apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WeightsSource {
+    /// Those in use at this moment.
+    Current,
+    /// Those of a checkpoint.
+    Folder {
+        /// Its folder, Hugging Face layout.
+        path: PathBuf,
+        /// Updates behind them, for the reports.
+        version: PolicyVersion,
+    },
+}
+
+/// Weights that stay as they are until they are let go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedWeights {
+    /// What sessions name them by.
+    pub id: WeightsId,
+    /// Updates behind them.
+    pub version: PolicyVersion,
+    /// Hash of their contents, as a checkpoint of them has it.
+    pub hash: String,
+}
+
 /// What is known when a session opens.
 #[derive(Clone, Debug)]
 pub struct SessionSpec {
@@ -30,6 +60,8 @@ pub struct SessionSpec {
     pub seed: u64,
     /// The task, for policies that do not read tokens (scripts, experts).
     pub task: Arc<Task>,
+    /// Pinned weights that write all its replies; the published ones if absent.
+    pub weights: Option<WeightsId>,
 }
 
 /// How to sample one reply.
@@ -119,6 +151,10 @@ pub trait Policy: Send + Sync {
     async fn close(&self, session: SessionId);
     /// Gives up a running generation, which then fails with `PolicyError::Cancelled`.
     async fn cancel(&self, session: SessionId);
+    /// Keeps weights apart for the sessions that name them.
+    async fn pin(&self, source: WeightsSource) -> Result<PinnedWeights, PolicyError>;
+    /// Lets pinned weights go; sessions that name them must be closed. Unknown ones are ignored.
+    fn unpin(&self, weights: WeightsId);
     /// The weights that the next generation uses.
     fn version(&self) -> PolicyVersion;
     /// Work done so far.
@@ -135,6 +171,9 @@ pub enum PolicyError {
     /// The engine or server failed.
     #[error("policy failed: {0}")]
     Failed(String),
+    /// The weights asked for cannot be used.
+    #[error("weights: {0}")]
+    Weights(String),
     /// The session is unknown or closed.
     #[error("session {} is not open", .0.0)]
     NoSession(SessionId),

@@ -18,8 +18,8 @@ use crate::action::{parse_reply, print_reply};
 use crate::config::{CostTable, PolicyConfig};
 use crate::env::simulated::{Desktop, expert};
 use crate::policy::{
-    Extension, FinishReason, Generation, Policy, PolicyError, PolicyStats, SamplingParams,
-    SessionId, SessionSpec,
+    Extension, FinishReason, Generation, PinnedWeights, Policy, PolicyError, PolicyStats,
+    SamplingParams, SessionId, SessionSpec, WeightsId, WeightsSource,
 };
 use crate::prompt::PromptBuilder;
 use crate::types::{EpisodeId, PolicyVersion, ScreenSize, Task};
@@ -50,6 +50,25 @@ impl Script {
             return Err(at(format!("task {task:?} has no trial")));
         }
         Ok(Script::Replies(file.tasks))
+    }
+}
+
+impl Script {
+    /// Tells one script from another.
+    fn hash(&self) -> String {
+        match self {
+            Script::Expert => "expert".to_owned(),
+            Script::Replies(replies) => {
+                let mut hasher = blake3::Hasher::new();
+                for (task, trials) in replies {
+                    hasher.update(task.as_bytes());
+                    for reply in trials.iter().flatten() {
+                        hasher.update(&[0]).update(reply.as_bytes());
+                    }
+                }
+                hasher.finalize().to_hex()[..16].to_owned()
+            }
+        }
     }
 }
 
@@ -285,6 +304,22 @@ impl Policy for Scripted {
             open.request = None;
         }
     }
+
+    async fn pin(&self, source: WeightsSource) -> Result<PinnedWeights, PolicyError> {
+        match source {
+            WeightsSource::Current => Ok(PinnedWeights {
+                id: WeightsId(0),
+                version: self.version(),
+                hash: self.script.hash(),
+            }),
+            WeightsSource::Folder { path, .. } => Err(PolicyError::Weights(format!(
+                "a scripted policy has none, so {} cannot be loaded; leave the checkpoint out",
+                path.display()
+            ))),
+        }
+    }
+
+    fn unpin(&self, _: WeightsId) {}
 
     fn version(&self) -> PolicyVersion {
         PolicyVersion(0)

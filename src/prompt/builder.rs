@@ -90,6 +90,10 @@ pub struct PromptBuilder {
     next_ids: Vec<u32>,
 }
 
+fn short_hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..16].to_owned()
+}
+
 /// A reply that no template changes.
 const SENTINEL: &str = "arpo-sentinel-reply";
 
@@ -108,6 +112,16 @@ impl PromptBuilder {
             next_text,
             next_ids,
         })
+    }
+
+    /// Hash of the chat template.
+    pub fn template_hash(&self) -> String {
+        short_hash(self.template.source().as_bytes())
+    }
+
+    /// Hash of the words of a style.
+    pub fn style_hash(style: PromptStyle) -> String {
+        short_hash(format!("{:?}", StyleText::of(style)).as_bytes())
     }
 
     /// The prompt of the first reply: system, task, the first screenshot of `image` pixels.

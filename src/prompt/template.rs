@@ -58,6 +58,12 @@ impl ChatTemplate {
         })
     }
 
+    /// Its source.
+    pub(super) fn source(&self) -> String {
+        let template = self.environment.get_template(NAME);
+        template.map_or_else(|_| String::new(), |template| template.source().to_owned())
+    }
+
     /// The text of a conversation.
     pub(super) fn render(
         &self,

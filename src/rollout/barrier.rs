@@ -13,6 +13,20 @@ pub(super) struct Barrier {
     wakers: RefCell<Vec<Waker>>,
 }
 
+/// An episode that waits.
+struct Arrival<'a> {
+    barrier: &'a Barrier,
+    round: u64,
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        if self.barrier.round.get() == self.round {
+            self.barrier.waiting.set(self.barrier.waiting.get() - 1);
+        }
+    }
+}
+
 impl Barrier {
     /// One more episode to wait for.
     pub(super) fn join(&self) {
@@ -25,11 +39,15 @@ impl Barrier {
         self.release_if_complete();
     }
 
-    /// Waits until every live episode has arrived.
+    /// Waits until every live episode has arrived. One that gives up waiting has not arrived.
     pub(super) async fn arrive(&self) {
         let round = self.round.get();
         self.waiting.set(self.waiting.get() + 1);
         self.release_if_complete();
+        let _arrival = Arrival {
+            barrier: self,
+            round,
+        };
         poll_fn(|context| {
             if self.round.get() != round {
                 return Poll::Ready(());

@@ -1,7 +1,8 @@
 //! Many episodes over many desktops.
 //!
 //! Desktops take the next waiting job when they are free; whoever is ready generates. In lock
-//! step, kept for comparison, every live episode waits for the slowest before each step.
+//! step, kept for comparison, every live episode waits for the slowest before each step. An
+//! evaluation may have some of the desktops meanwhile, an operator end single episodes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,10 +13,12 @@ use crate::event::{EventKind, Purpose};
 use crate::rollout::barrier::Barrier;
 use crate::rollout::episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, run_episode};
 use crate::rollout::executor;
+use crate::rollout::fleet::Fleet;
+use crate::rollout::lease::{Lease, LeasedJob};
 use crate::types::{EpisodeId, FailedEpisode};
 
 /// How a collection is run.
-pub struct CollectSpec {
+pub struct CollectSpec<'a> {
     /// Who waits for whom.
     pub schedule: Schedule,
     /// How often a job is tried again after an error of its desktop or evaluator.
@@ -24,6 +27,32 @@ pub struct CollectSpec {
     pub incarnation: u32,
     /// Number of the first episode.
     pub first_episode: u64,
+    /// What operators do to it meanwhile.
+    pub steering: Steering<'a>,
+}
+
+/// What operators do to a collection while it runs; nothing by default.
+#[derive(Clone, Default)]
+pub struct Steering<'a> {
+    /// Single episodes and desktops.
+    pub fleet: Fleet,
+    /// Trials of an evaluation on some of the desktops.
+    pub lease: Lease,
+    /// Whether the collection is there for the lease's jobs alone, and ends with them.
+    pub leased_only: bool,
+    /// Opens a desktop in the place of a closed one; without it none is rebooted.
+    pub reopen: Option<&'a dyn Fn() -> Result<Box<dyn Environment>, String>>,
+}
+
+/// A job has come to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled<'a> {
+    /// Its index.
+    pub index: usize,
+    /// What came of it.
+    pub outcome: &'a Outcome,
+    /// Jobs at their end, this one included.
+    pub done: u32,
 }
 
 /// What came of a collection.
@@ -32,51 +61,66 @@ pub struct Collection {
     pub outcomes: Vec<Outcome>,
     /// Number of the next episode.
     pub next_episode: u64,
-    /// Episodes that an error ended, those tried again included.
+    /// Episodes that an error ended, those tried again included; what operators ended is none.
     pub errors: u32,
+}
+
+/// A job that waits: how often it was tried, and how often an error ended it.
+#[derive(Clone, Copy)]
+struct Waiting {
+    index: usize,
+    attempt: u32,
+    errors: u32,
+}
+
+/// What a desktop does next.
+enum Work {
+    Own(Waiting),
+    Leased(LeasedJob),
 }
 
 struct Queue<'a> {
     jobs: &'a [Job],
-    waiting: RefCell<VecDeque<(usize, u32)>>,
+    waiting: RefCell<VecDeque<Waiting>>,
     outcomes: RefCell<Vec<Option<Outcome>>>,
     next_episode: Cell<u64>,
     errors: Cell<u32>,
     done: Cell<u32>,
-    spec: CollectSpec,
+    spec: CollectSpec<'a>,
     barrier: Option<Barrier>,
+    told: &'a dyn Fn(Settled<'_>),
 }
 
-/// Runs all jobs over the desktops and returns when each has its outcome.
+/// Runs all jobs over the desktops and returns when each has its outcome. `told` hears of each.
 pub async fn collect(
     context: &EpisodeContext<'_>,
     envs: &mut [Box<dyn Environment>],
     jobs: &[Job],
-    spec: CollectSpec,
-    progress: &dyn Fn(u32),
+    spec: CollectSpec<'_>,
+    told: &dyn Fn(Settled<'_>),
 ) -> Collection {
+    let waiting = (0..jobs.len()).map(|index| Waiting {
+        index,
+        attempt: 0,
+        errors: 0,
+    });
     let queue = Queue {
         jobs,
-        waiting: RefCell::new((0..jobs.len()).map(|index| (index, 0)).collect()),
+        waiting: RefCell::new(waiting.collect()),
         outcomes: RefCell::new(vec![None; jobs.len()]),
         next_episode: Cell::new(spec.first_episode),
         errors: Cell::new(0),
         done: Cell::new(0),
         barrier: (spec.schedule == Schedule::LockStep).then(Barrier::default),
         spec,
+        told,
     };
     let tasks = envs
         .iter_mut()
         .enumerate()
         .map(|(desktop, env)| {
             let queue = &queue;
-            Box::pin(serve(
-                context,
-                queue,
-                desktop as u32,
-                env.as_mut(),
-                progress,
-            )) as _
+            Box::pin(serve(context, queue, desktop as u32, env)) as _
         })
         .collect();
     executor::run(&context.clock, context.policy, tasks).await;
@@ -95,18 +139,79 @@ async fn serve(
     context: &EpisodeContext<'_>,
     queue: &Queue<'_>,
     desktop: u32,
-    env: &mut dyn Environment,
-    progress: &dyn Fn(u32),
+    env: &mut Box<dyn Environment>,
 ) {
     loop {
-        let next = queue.waiting.borrow_mut().pop_front();
-        let Some((index, attempt)) = next else { return };
-        let job = &queue.jobs[index];
-        let id = EpisodeId {
-            incarnation: queue.spec.incarnation,
-            number: queue.next_episode.get(),
+        reboot_if_asked(&queue.spec.steering, desktop, env).await;
+        let Some(work) = queue.next(context) else {
+            return;
         };
-        queue.next_episode.set(id.number + 1);
+        let job = match &work {
+            Work::Own(own) => reseeded(&queue.jobs[own.index], own.attempt),
+            Work::Leased(leased) => reseeded(&leased.job, leased.errors),
+        };
+        let id = queue.begin(context, &job, desktop);
+        let evaluation = job.trial_of.map(|trial| trial.evaluation);
+        // Whoever ended the episode is answered when the seat is left, after the last event.
+        let fleet = &queue.spec.steering.fleet;
+        let mut seat = fleet.enter(id, desktop, evaluation);
+        let began = context.clock.now();
+        let barrier = queue.barrier.as_ref();
+        let ran = run_episode(context, env.as_mut(), &job, id, barrier, &mut seat).await;
+        match ran {
+            Ok(collected) => {
+                let clock_ms = context.clock.now().saturating_sub(began).as_millis() as u64;
+                context
+                    .recorder
+                    .emit(finished_event(&collected, job.purpose, clock_ms));
+                queue.settle(&work, Outcome::Scored(Box::new(collected)));
+            }
+            Err(error) => queue.fail(context, work, &job, id, &error),
+        }
+    }
+}
+
+/// Closes the desktop and opens it anew if an operator wants it.
+async fn reboot_if_asked(steering: &Steering<'_>, desktop: u32, env: &mut Box<dyn Environment>) {
+    let Some(answers) = steering.fleet.take_reboot(desktop) else {
+        return;
+    };
+    let reopened = match steering.reopen {
+        Some(reopen) => {
+            if let Err(error) = env.close().await {
+                // It is being replaced because something is wrong with it.
+                tracing::warn!(%error, desktop, "closing a desktop to reboot it");
+            }
+            reopen().map(|opened| *env = opened)
+        }
+        None => Err("these desktops cannot be rebooted".to_owned()),
+    };
+    for answer in answers {
+        answer(reopened.clone());
+    }
+}
+
+impl Queue<'_> {
+    /// The next job of a free desktop: a leased one if it may have one, and only while the
+    /// collection itself goes on.
+    fn next(&self, context: &EpisodeContext<'_>) -> Option<Work> {
+        let steering = &self.spec.steering;
+        let goes_on = steering.leased_only || (self.done.get() as usize) < self.jobs.len();
+        if goes_on
+            && !context.gate.is_shut()
+            && let Some(leased) = steering.lease.take()
+        {
+            return Some(Work::Leased(leased));
+        }
+        self.waiting.borrow_mut().pop_front().map(Work::Own)
+    }
+
+    fn begin(&self, context: &EpisodeContext<'_>, job: &Job, desktop: u32) -> EpisodeId {
+        let id = EpisodeId {
+            incarnation: self.spec.incarnation,
+            number: self.next_episode.get(),
+        };
+        self.next_episode.set(id.number + 1);
         context.recorder.emit(EventKind::EpisodeStarted {
             episode: id,
             purpose: job.purpose,
@@ -114,39 +219,48 @@ async fn serve(
             sample: job.sample,
             task: job.task.id.clone(),
             desktop,
+            evaluation: job.trial_of.map(|trial| trial.evaluation),
+            infeasible: job.task.is_infeasible(),
         });
-        let began = context.clock.now();
-        let barrier = queue.barrier.as_ref();
-        match run_episode(context, env, &reseeded(job, attempt), id, barrier).await {
-            Ok(collected) => {
-                let clock_ms = context.clock.now().saturating_sub(began).as_millis() as u64;
-                context
-                    .recorder
-                    .emit(finished_event(&collected, job.purpose, clock_ms));
-                queue.settle(index, Outcome::Scored(Box::new(collected)));
-            }
-            Err(error) => queue.fail(context, (index, attempt), id, &error),
-        }
-        progress(queue.done.get());
+        id
     }
-}
 
-impl Queue<'_> {
-    fn settle(&self, index: usize, outcome: Outcome) {
-        self.outcomes.borrow_mut()[index] = Some(outcome);
+    fn settle(&self, work: &Work, outcome: Outcome) {
+        let index = match work {
+            Work::Own(own) => own.index,
+            Work::Leased(leased) => {
+                self.spec.steering.lease.settle(leased.index, outcome);
+                return;
+            }
+        };
         self.done.set(self.done.get() + 1);
+        (self.told)(Settled {
+            index,
+            outcome: &outcome,
+            done: self.done.get(),
+        });
+        self.outcomes.borrow_mut()[index] = Some(outcome);
     }
 
     fn fail(
         &self,
         context: &EpisodeContext<'_>,
-        (index, attempt): (usize, u32),
+        work: Work,
+        job: &Job,
         id: EpisodeId,
         error: &RolloutError,
     ) {
-        let job = &self.jobs[index];
-        let rerolled = error.is_worth_rerolling() && attempt < self.spec.max_rerolls;
-        self.errors.set(self.errors.get() + 1);
+        let errors = match &work {
+            Work::Own(own) => own.errors,
+            Work::Leased(leased) => leased.errors,
+        };
+        // What operators end on purpose is nobody's error, and costs none of the tries.
+        let asked = matches!(error, RolloutError::Ended(_));
+        let tries_left = asked || errors < self.spec.max_rerolls;
+        let rerolled = error.is_worth_rerolling() && tries_left;
+        if let (Work::Own(_), false) = (&work, asked) {
+            self.errors.set(self.errors.get() + 1);
+        }
         context.recorder.emit(EventKind::EpisodeFailed {
             episode: id,
             purpose: job.purpose,
@@ -155,22 +269,36 @@ impl Queue<'_> {
             message: error.to_string(),
             rerolled,
         });
-        if rerolled {
-            self.waiting.borrow_mut().push_front((index, attempt + 1));
-            return;
-        }
-        self.settle(
-            index,
-            Outcome::Failed(FailedEpisode {
-                id,
-                task: job.task.id.clone(),
-                group: job.group,
-                sample: job.sample,
-                class: error.class(),
-                message: error.to_string(),
-                steps: 0,
-            }),
-        );
+        let errors = errors + u32::from(!asked);
+        let work = match work {
+            work if !rerolled => work,
+            Work::Own(own) => {
+                self.waiting.borrow_mut().push_front(Waiting {
+                    attempt: own.attempt + 1,
+                    errors,
+                    ..own
+                });
+                return;
+            }
+            // A trial keeps its chances unless an error spoilt them.
+            Work::Leased(leased) => {
+                let again = LeasedJob { errors, ..leased };
+                let Some(revoked) = self.spec.steering.lease.put_back(again) else {
+                    return;
+                };
+                Work::Leased(revoked)
+            }
+        };
+        let failed = Outcome::Failed(FailedEpisode {
+            id,
+            task: job.task.id.clone(),
+            group: job.group,
+            sample: job.sample,
+            class: error.class(),
+            message: error.to_string(),
+            steps: 0,
+        });
+        self.settle(&work, failed);
     }
 }
 

@@ -15,11 +15,12 @@ use crate::evaluator::{EvaluatorError, evaluate};
 use crate::event::{EventKind, F, Purpose};
 use crate::policy::{
     Extension, FinishReason, Generation, Policy, PolicyError, SamplingParams, SessionId,
-    SessionSpec,
+    SessionSpec, WeightsId,
 };
 use crate::prompt::{Piece, PromptBuilder, PromptError};
 use crate::rollout::barrier::Barrier;
 use crate::rollout::clock::Clock;
+use crate::rollout::fleet::{Ending, Seat};
 use crate::rollout::gate::Gate;
 use crate::rollout::recorder::Recorder;
 use crate::types::{
@@ -27,6 +28,8 @@ use crate::types::{
     Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
 };
 
+/// Characters of a thought that an event carries; longer ones are rare, and the file has them.
+const THOUGHT_CHARS: usize = 2000;
 /// Purposes of seeds below an episode's own.
 const SEED_DESKTOP: u64 = 1;
 const SEED_SAMPLING: u64 = 2;
@@ -44,6 +47,19 @@ pub struct Job {
     pub sample: u32,
     /// Decides its sampling and its desktop's chances.
     pub seed: u64,
+    /// The evaluation it is a trial of, if it is one of a run's numbered ones.
+    pub trial_of: Option<TrialOf>,
+}
+
+/// What a trial takes from its evaluation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrialOf {
+    /// The evaluation's number in the run.
+    pub evaluation: u32,
+    /// Its sampling temperature, whatever that of the collection is.
+    pub temperature: f32,
+    /// Pinned weights; the published ones if absent.
+    pub weights: Option<WeightsId>,
 }
 
 /// An episode with the pictures its policy saw, one a step.
@@ -122,6 +138,9 @@ pub enum RolloutError {
     /// Stopped from outside.
     #[error("cancelled")]
     Cancelled,
+    /// The operator ended this very episode.
+    #[error("{}", match .0 { Ending::Kill => "ended by the operator", Ending::Reroll => "tried again, as the operator asked" })]
+    Ended(Ending),
 }
 
 impl RolloutError {
@@ -133,13 +152,16 @@ impl RolloutError {
             RolloutError::Policy(_) => ErrorClass::Policy,
             RolloutError::Evaluator(_) => ErrorClass::Evaluator,
             RolloutError::Deadline(_) => ErrorClass::Timeout,
-            RolloutError::Cancelled => ErrorClass::Cancelled,
+            RolloutError::Cancelled | RolloutError::Ended(_) => ErrorClass::Cancelled,
         }
     }
 
     /// Whether trying again on a fresh desktop may help.
     pub fn is_worth_rerolling(&self) -> bool {
-        !matches!(self, RolloutError::Cancelled | RolloutError::Policy(_))
+        !matches!(
+            self,
+            RolloutError::Cancelled | RolloutError::Ended(Ending::Kill) | RolloutError::Policy(_)
+        )
     }
 }
 
@@ -167,6 +189,7 @@ pub(super) async fn run_episode(
     job: &Job,
     id: EpisodeId,
     barrier: Option<&Barrier>,
+    seat: &mut Seat,
 ) -> Result<Collected, RolloutError> {
     let mut running = Running {
         context,
@@ -187,6 +210,7 @@ pub(super) async fn run_episode(
         sample: job.sample,
         seed: derive_seed(job.seed, &[SEED_SAMPLING]),
         task: Arc::clone(&job.task),
+        weights: job.trial_of.and_then(|trial| trial.weights),
     };
     let session = context
         .policy
@@ -196,12 +220,22 @@ pub(super) async fn run_episode(
     if let Some(barrier) = barrier {
         barrier.join();
     }
-    let end = running.play(session).await;
+    // A dropped reply ends with its session, a dropped action with the next reset.
+    let end = tokio::select! {
+        biased;
+        how = seat.ended() => Err(RolloutError::Ended(how)),
+        end = running.play(session) => end,
+    };
     if let Some(barrier) = barrier {
         barrier.leave();
     }
     context.policy.close(session).await;
-    running.score(end?).await
+    let end = end?;
+    tokio::select! {
+        biased;
+        how = seat.ended() => Err(RolloutError::Ended(how)),
+        scored = running.score(end) => scored,
+    }
 }
 
 impl Running<'_, '_> {
@@ -313,6 +347,18 @@ impl Running<'_, '_> {
         piece.map_err(|error| prompt_failed(&error))
     }
 
+    /// How replies are sampled: a trial has its own temperature.
+    fn sampling(&self) -> SamplingParams {
+        let sampling = self.context.sampling;
+        SamplingParams {
+            temperature: self
+                .job
+                .trial_of
+                .map_or(sampling.temperature, |trial| trial.temperature),
+            ..sampling
+        }
+    }
+
     /// Generates, unless the gate is shut meanwhile.
     async fn generate(
         &self,
@@ -323,7 +369,7 @@ impl Running<'_, '_> {
         let mut gate = self.context.gate.clone();
         tokio::select! {
             biased;
-            generation = policy.generate(session, extension, self.context.sampling) => {
+            generation = policy.generate(session, extension, self.sampling()) => {
                 generation.map_err(RolloutError::Policy)
             }
             () = gate.shut() => {
@@ -418,7 +464,7 @@ impl Running<'_, '_> {
         self.context.recorder.emit(EventKind::StepFinished {
             episode: self.id,
             step: self.steps.len() as u32,
-            thought: shorten(&step.thought, 400),
+            thought: shorten(&step.thought, THOUGHT_CHARS),
             actions: step.actions.clone(),
             malformed: step.malformed.clone(),
             reply_tokens: (end - start) as u32,

@@ -54,6 +54,11 @@ impl Gate {
         }
     }
 
+    /// Whether it is shut, or its handle gone.
+    pub fn is_shut(&self) -> bool {
+        *self.0.borrow() == GateState::Shut
+    }
+
     /// Resolves when the gate is shut, or its handle gone.
     pub async fn shut(&mut self) {
         let _ = self.0.wait_for(|state| *state == GateState::Shut).await;

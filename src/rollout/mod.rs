@@ -10,14 +10,18 @@ mod clock;
 mod collect;
 mod episode;
 mod executor;
+mod fleet;
 mod gate;
+mod lease;
 mod recorder;
 
 #[cfg(test)]
 mod tests;
 
 pub use clock::Clock;
-pub use collect::{CollectSpec, Collection, collect};
-pub use episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, shorten};
+pub use collect::{CollectSpec, Collection, Settled, Steering, collect};
+pub use episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, TrialOf, shorten};
+pub use fleet::{Answer, Ending, Fleet};
 pub use gate::{Gate, GateHandle, GateState};
+pub use lease::{Lease, Settle};
 pub use recorder::Recorder;

@@ -29,7 +29,7 @@ impl TrainSession {
         self.progress.settings = self.collector.control.settings();
         let draft = self.run.begin_checkpoint(done, EXPECTED_BYTES)?;
         self.last_weights = self.learner.save(draft.path()).await?;
-        draft.write(REPLAY, &to_json(&self.replay))?;
+        draft.write(REPLAY, &to_json(&*self.replay()))?;
         draft.write(PROGRESS, &to_json(&self.progress))?;
         // The pictures that replay needs must be on disk before the checkpoint that pins them.
         let next_seq = self.collector.recorder.flush().await?;
@@ -39,7 +39,11 @@ impl TrainSession {
             next_seq,
             next_episode: self.progress.next_episode,
             weights: self.last_weights.clone(),
-            pinned: self.replay.iter().map(|stored| stored.episode.id).collect(),
+            pinned: self
+                .replay()
+                .iter()
+                .map(|stored| stored.episode.id)
+                .collect(),
             ..Manifest::default()
         })?;
         self.last_checkpoint = Some(done);
@@ -65,7 +69,8 @@ impl TrainSession {
 
     /// Goes back to what a checkpoint holds; what was done after it is done anew.
     pub async fn resume(&mut self, checkpoint: &Checkpoint) -> Result<(), SessionError> {
-        self.replay = from_json(checkpoint, REPLAY)?;
+        let replay = from_json(checkpoint, REPLAY)?;
+        *self.replay() = replay;
         self.progress = from_json::<Progress>(checkpoint, PROGRESS)?;
         self.learner.load(&checkpoint.path).await?;
         self.last_weights.clone_from(&checkpoint.manifest.weights);

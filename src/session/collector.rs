@@ -6,14 +6,28 @@ use std::time::{Duration, Instant};
 
 use crate::config::Profile;
 use crate::env::Environment;
-use crate::event::{EvalReport, EventKind, NoticeLevel, Phase};
+use crate::event::{EvalReport, EvalRequest, EvalWhen, EventKind, NoticeLevel, Phase, TrialRow};
 use crate::policy::{Policy, SamplingParams};
 use crate::prompt::PromptBuilder;
-use crate::rollout::{Clock, CollectSpec, Collection, EpisodeContext, Job, Recorder, collect};
+use crate::rollout::{
+    Clock, CollectSpec, Collection, EpisodeContext, Job, Lease, Recorder, Settled, Steering,
+    collect,
+};
 use crate::session::control::Control;
-use crate::session::evaluate::EvaluationSpec;
+use crate::session::evaluations::{Evaluations, Queued};
+use crate::session::measurement::{End, Measurement, Place};
 use crate::session::{SessionError, open_desktops};
-use crate::types::Iteration;
+use crate::store::{EvaluationRecord, RunDir};
+use crate::types::{Iteration, Task};
+
+/// What came of a whole evaluation.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// Its scores.
+    pub report: EvalReport,
+    /// Its trials, in the order of tasks and trials.
+    pub trials: Vec<TrialRow>,
+}
 
 /// What a collector is made of.
 pub struct CollectorParts {
@@ -21,6 +35,8 @@ pub struct CollectorParts {
     pub profile: Profile,
     /// Where everything is told.
     pub recorder: Recorder,
+    /// The run directory.
+    pub run: Arc<RunDir>,
     /// Who steers.
     pub control: Control,
     /// Who answers.
@@ -39,6 +55,8 @@ pub struct Collector {
     pub(super) policy: Arc<dyn Policy>,
     prompt: Arc<PromptBuilder>,
     incarnation: u32,
+    evaluations: Evaluations,
+    lease: Lease,
     envs: Vec<Box<dyn Environment>>,
     /// Number of the next episode.
     pub(super) next_episode: u64,
@@ -50,7 +68,18 @@ pub struct Collector {
 
 impl Collector {
     /// A collector without desktops yet; they are opened when first needed.
-    pub fn new(parts: CollectorParts) -> Self {
+    pub fn new(mut parts: CollectorParts) -> Self {
+        let lease = Lease::default();
+        let place = Place {
+            run: parts.run,
+            sink: parts.control.sink(),
+            policy: Arc::clone(&parts.policy),
+            fleet: parts.control.fleet(),
+            lease: lease.clone(),
+            gate: parts.control.gate(),
+        };
+        let evaluations = Evaluations::new(place, &parts.profile, &parts.prompt);
+        parts.control.serve_evaluations(evaluations.clone());
         Self {
             profile: parts.profile,
             recorder: parts.recorder,
@@ -58,6 +87,8 @@ impl Collector {
             policy: parts.policy,
             prompt: parts.prompt,
             incarnation: parts.incarnation,
+            evaluations,
+            lease,
             envs: Vec::new(),
             next_episode: 0,
             clock_ms: 0,
@@ -65,12 +96,32 @@ impl Collector {
         }
     }
 
-    /// Runs jobs over the desktops while serving commands.
+    /// Runs jobs over the desktops while serving commands; evaluations may have some of the
+    /// desktops meanwhile.
     pub async fn collect(
         &mut self,
         jobs: &[Job],
         temperature: f32,
         phase: Phase,
+    ) -> Result<Collection, SessionError> {
+        let total = jobs.len() as u32;
+        let sink = self.control.sink();
+        let tell = move |settled: Settled<'_>| {
+            sink.emit(EventKind::PhaseProgress {
+                phase,
+                done: settled.done,
+                total,
+            });
+        };
+        self.run_jobs(jobs, temperature, Some(&tell)).await
+    }
+
+    /// `collect`, or with nobody to tell of jobs, the lease's jobs on all desktops.
+    async fn run_jobs(
+        &mut self,
+        jobs: &[Job],
+        temperature: f32,
+        told: Option<&dyn Fn(Settled<'_>)>,
     ) -> Result<Collection, SessionError> {
         self.resize_fleet().await?;
         let clock = Clock::starting_at(Duration::from_millis(self.clock_ms));
@@ -91,45 +142,121 @@ impl Collector {
             gate: self.control.gate(),
             recorder: &self.recorder,
         };
+        let reopen = || {
+            let opened = open_desktops(&self.profile.env, 1).map_err(|error| error.to_string())?;
+            let one = opened.into_iter().next();
+            one.ok_or_else(|| "no desktop was opened".to_owned())
+        };
         let spec = CollectSpec {
             schedule: rollout.schedule,
             max_rerolls: rollout.max_rerolls,
             incarnation: self.incarnation,
             first_episode: self.next_episode,
+            steering: Steering {
+                fleet: self.control.fleet(),
+                lease: self.lease.clone(),
+                leased_only: told.is_none(),
+                reopen: Some(&reopen),
+            },
         };
-        let total = jobs.len() as u32;
-        let tell = |done| {
-            self.recorder
-                .emit(EventKind::PhaseProgress { phase, done, total });
+        let evaluations = self.evaluations.clone();
+        let begin_leased = async {
+            match told {
+                Some(_) => evaluations.begin_leased().await,
+                None => std::future::pending().await,
+            }
         };
+        let told = told.unwrap_or(&|_| ());
         let collection = tokio::select! {
-            collection = collect(&context, &mut self.envs, jobs, spec, &tell) => collection,
+            collection = collect(&context, &mut self.envs, jobs, spec, told) => collection,
             () = self.control.serve() => unreachable!("serving commands never ends"),
+            () = begin_leased => unreachable!("beginning evaluations never ends"),
         };
         self.next_episode = collection.next_episode;
         self.clock_ms = clock.now_ms();
         Ok(collection)
     }
 
-    /// Runs an evaluation and tells of it; `None` if it was stopped meanwhile.
+    /// Runs an evaluation of the engine's own on all desktops and tells of it; `None` if it was
+    /// stopped or cancelled meanwhile.
     pub async fn evaluate(
         &mut self,
-        spec: &EvaluationSpec,
-    ) -> Result<Option<(EvalReport, Collection)>, SessionError> {
-        let started = Instant::now();
-        let jobs = spec.jobs();
-        self.begin_phase(Phase::Evaluate, jobs.len() as u32);
-        let collection = self
-            .collect(&jobs, spec.temperature, Phase::Evaluate)
-            .await?;
-        self.end_phase(Phase::Evaluate, started);
-        if self.control.is_stopping() {
-            return Ok(None);
+        name: &str,
+        request: EvalRequest,
+        tasks: Vec<Arc<Task>>,
+    ) -> Result<Option<Evaluated>, SessionError> {
+        let queued = Queued::own(name, request, tasks);
+        self.evaluate_queued(queued).await
+    }
+
+    /// Goes on with an evaluation as it lies on disk.
+    pub async fn evaluate_further(
+        &mut self,
+        record: EvaluationRecord,
+        tasks: Vec<Arc<Task>>,
+    ) -> Result<Option<Evaluated>, SessionError> {
+        let queued = Queued::stored(record, tasks, EvalWhen::SafePoint);
+        self.evaluate_queued(queued).await
+    }
+
+    async fn evaluate_queued(&mut self, queued: Queued) -> Result<Option<Evaluated>, SessionError> {
+        let begun = self.evaluations.begin(queued, 0).await;
+        let measurement = begun.map_err(SessionError::Evaluation)?;
+        self.on_all_desktops(&measurement).await?;
+        Ok(match measurement.ending() {
+            Some(End::Finished(report)) => Some(Evaluated {
+                report: *report,
+                trials: measurement.rows(),
+            }),
+            Some(End::Cancelled) | None => None,
+        })
+    }
+
+    /// Runs the evaluations that wait for a safe point; call it at one.
+    pub(super) async fn evaluate_waiting(&mut self) -> Result<(), SessionError> {
+        while let Some(queued) = self.evaluations.take_for_safe_point() {
+            // Whoever asked for it hears why it cannot begin; training goes on.
+            if let Ok(measurement) = self.evaluations.begin(queued, 0).await {
+                self.on_all_desktops(&measurement).await?;
+            }
+            if self.control.is_stopping() {
+                break;
+            }
         }
-        let report = spec.report(&collection, self.policy.version(), started);
-        self.recorder
-            .emit(EventKind::EvalFinished(Box::new(report.clone())));
-        Ok(Some((report, collection)))
+        Ok(())
+    }
+
+    /// Lets the evaluation that runs beside training come to its end, training being over.
+    pub(super) async fn finish_evaluation(&mut self) -> Result<(), SessionError> {
+        if let Some(measurement) = self.evaluations.settled().await {
+            self.on_all_desktops(&measurement).await?;
+        }
+        Ok(())
+    }
+
+    async fn on_all_desktops(
+        &mut self,
+        measurement: &Arc<Measurement>,
+    ) -> Result<(), SessionError> {
+        let started = Instant::now();
+        self.begin_phase(Phase::Evaluate, measurement.total());
+        measurement.set_phase(true);
+        measurement.lease(u32::MAX);
+        self.run_jobs(&[], 0.0, None).await?;
+        measurement.set_phase(false);
+        self.end_phase(Phase::Evaluate, started);
+        Ok(())
+    }
+
+    /// No desktop has another episode before it.
+    pub(super) fn refuse_reboots(&self) {
+        let fleet = self.control.fleet();
+        fleet.refuse_reboots(0, "the training ended before the desktop's next episode");
+    }
+
+    /// Takes no more evaluations, and gives up those that wait or run.
+    pub fn close_evaluations(&self, reason: &str) {
+        self.evaluations.close(reason);
     }
 
     /// Opens or closes desktops until there are as many as asked for.
@@ -140,6 +267,8 @@ impl Collector {
                 env.close().await.map_err(SessionError::Env)?;
             }
         }
+        let fleet = self.control.fleet();
+        fleet.refuse_reboots(wanted as u32, "the desktop was taken out of the run");
         let missing = (wanted - self.envs.len()) as u32;
         self.envs.extend(open_desktops(&self.profile.env, missing)?);
         Ok(())

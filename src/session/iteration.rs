@@ -1,5 +1,6 @@
 //! One iteration: collect, replay, advantages, old log-probabilities, updates, publish.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,7 +8,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::event::{
-    EventKind, F, IterationReport, MemberSignal, Phase, Purpose, SafePoint, UpdateReport,
+    EventKind, F, IterationReport, MemberSignal, Phase, Purpose, SafePoint, StepSignal,
+    UpdateReport,
 };
 use crate::grpo::{
     Injection, TrainSample, advantages, group_rewards, group_std, minibatches, weights,
@@ -15,10 +17,12 @@ use crate::grpo::{
 use crate::rollout::{Collected, Collection, Job, Outcome, shorten};
 use crate::screen::decode_png;
 use crate::session::SessionError;
-use crate::session::learner::OldLogprobReport;
+use crate::session::learner::{OldLogprobReport, UpdateSettings};
 use crate::session::train::TrainSession;
 use crate::store::StoreError;
-use crate::types::{Episode, GroupId, ImageHash, Iteration, Reward, Screenshot, Task, derive_seed};
+use crate::types::{
+    Episode, ErrorClass, GroupId, ImageHash, Iteration, Reward, Screenshot, Task, derive_seed,
+};
 
 const SEED_EPISODE: u64 = 0x6570_6973;
 const SEED_REPLAY: u64 = 0x7265_706c;
@@ -100,12 +104,7 @@ impl TrainSession {
         };
         self.apply_replay(iteration, &mut groups, &mut report)?;
         let (samples, sizes) = self.samples(&groups, &mut report);
-        if !self
-            .collector
-            .control
-            .safe_point(SafePoint::PreUpdate)
-            .await
-        {
+        if !self.safe_point(SafePoint::PreUpdate).await? {
             return Ok(false);
         }
         self.learn(samples, &sizes, &mut report).await?;
@@ -176,6 +175,7 @@ impl TrainSession {
                     group: Some(group),
                     sample,
                     seed: derive_seed(self.collector.profile.run.seed, &path),
+                    trial_of: None,
                 });
             }
         }
@@ -209,14 +209,15 @@ impl TrainSession {
         groups: &mut [Group],
         report: &mut IterationReport,
     ) -> Result<(), SessionError> {
-        let config = self.collector.profile.replay.clone();
+        let mut config = self.collector.profile.replay.clone();
+        config.enabled = self.progress.settings.replay.unwrap_or(config.enabled);
         for group in groups.iter_mut() {
             let path = [SEED_REPLAY, iteration.0, u64::from(group.id.index)];
             let seed = derive_seed(self.collector.profile.run.seed, &path);
             let mut rng = Pcg64Mcg::seed_from_u64(seed);
             let outcomes = group.raw_outcomes();
             let drawn = self
-                .replay
+                .replay()
                 .draw(&group.task.id, &outcomes, iteration, &config, &mut rng);
             let Some(injection) = drawn else { continue };
             group.replayed_screenshots = self.screenshots_of(&injection.stored.episode)?;
@@ -235,15 +236,16 @@ impl TrainSession {
             .filter_map(Outcome::scored)
         {
             let episode = &collected.episode;
-            if self.replay.insert(episode, iteration, &config) {
+            let mut replay = self.replay();
+            if replay.insert(episode, iteration, &config) {
                 self.collector.recorder.emit(EventKind::ReplayStored {
                     task: episode.task.clone(),
                     episode: episode.id,
-                    stored: self.replay.of_task(&episode.task).count() as u32,
+                    stored: replay.of_task(&episode.task).count() as u32,
                 });
             }
         }
-        report.stored = self.replay.len() as u32;
+        report.stored = self.replay().len() as u32;
         Ok(())
     }
 
@@ -345,9 +347,25 @@ impl TrainSession {
             }
         }
         self.collector.end_phase(Phase::Update, update_started);
+        self.emit_learned(&updates);
         summarize_updates(&updates, report);
         report.train_ms = started.elapsed().as_millis() as u64;
         Ok(())
+    }
+
+    /// What the last update of each trajectory made of it.
+    fn emit_learned(&self, updates: &[UpdateReport]) {
+        let mut newest = BTreeMap::new();
+        for sample in updates.iter().flat_map(|update| &update.samples) {
+            newest.insert((sample.episode, sample.replayed), &sample.steps);
+        }
+        for ((episode, replayed), steps) in newest {
+            self.collector.recorder.emit(EventKind::EpisodeLearned {
+                episode,
+                replayed,
+                steps: steps.iter().map(rounded).collect(),
+            });
+        }
     }
 
     async fn update(
@@ -356,8 +374,17 @@ impl TrainSession {
         iteration: Iteration,
         round: u32,
     ) -> Result<UpdateReport, SessionError> {
-        let rate = self.collector.control.settings().learning_rate;
-        let mut update = self.learner.update(batch, rate).await?;
+        // Updates leave nobody time for commands, so those that wait are taken in between.
+        self.collector.control.take_waiting();
+        let settings = self.collector.control.settings();
+        let grpo = &self.collector.profile.grpo;
+        let (clip_low, clip_high) = settings.clip.unwrap_or((grpo.clip_low, grpo.clip_high));
+        let settings = UpdateSettings {
+            learning_rate: settings.learning_rate,
+            clip_low,
+            clip_high,
+        };
+        let mut update = self.learner.update(batch, settings).await?;
         update.iteration = iteration;
         update.update = round;
         self.collector
@@ -385,13 +412,14 @@ impl TrainSession {
     }
 }
 
-/// Nine in ten failures are no bad luck: stop instead of training on the rest.
+/// Nine in ten failures are no bad luck: stop instead of training on the rest. What operators
+/// ended is no failure.
 fn check_errors(collection: &Collection, iteration: Iteration) -> Result<(), SessionError> {
     let mut failures = collection
         .outcomes
         .iter()
         .filter_map(|outcome| match outcome {
-            Outcome::Failed(failed) => Some(failed),
+            Outcome::Failed(failed) => (failed.class != ErrorClass::Cancelled).then_some(failed),
             Outcome::Scored(_) => None,
         });
     let (failed, total) = (failures.clone().count(), collection.outcomes.len());
@@ -469,9 +497,46 @@ fn summarize_updates(updates: &[UpdateReport], report: &mut IterationReport) {
     };
     report.entropy = mean(&|update| update.entropy);
     report.clip_fraction = mean(&|update| F(update.clip_high.0 + update.clip_low.0));
+    report.clip_high = mean(&|update| update.clip_high);
+    report.clip_low = mean(&|update| update.clip_low);
+    report.ratios = summed_ratios(updates);
     report.grad_norm = mean(&|update| update.grad_norm);
     report.loss = mean(&|update| update.loss);
     report.approx_kl = mean(&|update| update.approx_kl);
+}
+
+/// Four digits of each figure: a log of many trajectories stays small.
+fn rounded(signal: &StepSignal) -> StepSignal {
+    let round = |value: F| {
+        if value.0 == 0.0 || !value.0.is_finite() {
+            return value;
+        }
+        let scale = 10_f64.powf(3.0 - value.0.abs().log10().floor());
+        F((value.0 * scale).round() / scale)
+    };
+    StepSignal {
+        tokens: signal.tokens,
+        ratio: round(signal.ratio),
+        ratio_max: round(signal.ratio_max),
+        ratio_min: round(signal.ratio_min),
+        clip_high: round(signal.clip_high),
+        clip_low: round(signal.clip_low),
+        entropy: round(signal.entropy),
+        logprob: round(signal.logprob),
+        gap: round(signal.gap),
+    }
+}
+
+/// Histograms added up; empty where no update has one.
+fn summed_ratios(updates: &[UpdateReport]) -> Vec<u64> {
+    let mut sums = Vec::new();
+    for update in updates {
+        sums.resize(sums.len().max(update.ratios.len()), 0);
+        for (sum, count) in sums.iter_mut().zip(&update.ratios) {
+            *sum += count;
+        }
+    }
+    sums
 }
 
 /// Weights within the mini-batch at `indices`.

@@ -33,6 +33,17 @@ pub enum LearnerError {
     },
 }
 
+/// What one update uses of the settings that an operator may change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UpdateSettings {
+    /// The rate.
+    pub learning_rate: f64,
+    /// Ratios are clipped to `1 - clip_low`,
+    pub clip_low: f64,
+    /// and `1 + clip_high`.
+    pub clip_high: f64,
+}
+
 /// Whoever turns trajectories into better weights, phase by phase.
 #[async_trait]
 pub trait Learner: Send {
@@ -47,7 +58,7 @@ pub trait Learner: Send {
     async fn update(
         &mut self,
         indices: &[usize],
-        learning_rate: f64,
+        settings: UpdateSettings,
     ) -> Result<UpdateReport, LearnerError>;
     /// Makes the trained weights those that the policy uses.
     async fn publish(&mut self) -> Result<PolicyVersion, LearnerError>;

@@ -10,8 +10,10 @@ mod collector;
 mod control;
 mod desktops;
 mod evaluate;
+mod evaluations;
 mod iteration;
 mod learner;
+mod measurement;
 mod progress;
 mod rehearsal;
 mod select;
@@ -22,15 +24,15 @@ mod train;
 #[cfg(test)]
 mod tests;
 
-pub use collector::{Collector, CollectorParts};
+pub use collector::{Collector, CollectorParts, Evaluated};
 pub use control::{Control, Settings};
 pub use desktops::open_desktops;
-pub use evaluate::{EvaluationSpec, Measured, score_trials, wilson_interval};
-pub use learner::{Learner, LearnerError, OldLogprobReport};
+pub use evaluate::EvaluationSpec;
+pub use learner::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
 pub use progress::Progress;
 pub use rehearsal::{Rehearsal, RehearsalSpec, rehearse};
 pub use select::{SelectSpec, Selection, TaskRecord, select};
-pub use tasks::{TaskPool, load_tasks};
+pub use tasks::{TaskPool, find_tasks, load_tasks};
 pub use train::{TrainParts, TrainSession};
 
 use crate::bus::BusError;
@@ -67,6 +69,9 @@ pub enum SessionError {
         /// The last message.
         last: String,
     },
+    /// An evaluation could not begin.
+    #[error("the evaluation cannot begin: {0}")]
+    Evaluation(String),
     /// The policy broke down.
     #[error("{0}")]
     Policy(String),

@@ -15,7 +15,8 @@ use crate::policy::scripted::{Script, Scripted};
 use crate::policy::{Policy, PolicyStats, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
-    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
+    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, Steering,
+    collect,
 };
 use crate::session::{SessionError, open_desktops};
 use crate::types::{Episode, Task, derive_seed};
@@ -94,6 +95,7 @@ pub async fn rehearse(spec: &RehearsalSpec) -> Result<Rehearsal, SessionError> {
         max_rerolls: profile.rollout.max_rerolls,
         incarnation: 0,
         first_episode: 0,
+        steering: Steering::default(),
     };
     let collection = collect(&context, &mut envs, &jobs(spec), collect_spec, &|_| ()).await;
     let epoch_s = clock.now().as_secs_f64();
@@ -127,6 +129,7 @@ fn jobs(spec: &RehearsalSpec) -> Vec<Job> {
         group: None,
         sample: 0,
         seed: derive_seed(spec.profile.run.seed, &[SEED_REHEARSAL, index as u64]),
+        trial_of: None,
     };
     (0..spec.episodes).map(job).collect()
 }

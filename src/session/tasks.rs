@@ -8,6 +8,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::de::DeserializeOwned;
 
+use crate::config::assets;
 use crate::env::simulated::suite;
 use crate::session::SessionError;
 use crate::types::{Task, TaskId, derive_seed};
@@ -64,6 +65,23 @@ impl TaskPool {
         }
         Arc::clone(&self.tasks[order[(position % self.tasks.len() as u64) as usize]])
     }
+}
+
+/// The tasks of a set: a list file, a folder of task files, or the name of a list under
+/// `assets/tasks/`.
+pub fn find_tasks(name: &str) -> Result<Vec<Arc<Task>>, SessionError> {
+    let direct = assets::locate(name);
+    let path = if direct.exists() {
+        direct
+    } else {
+        assets::locate(&format!("assets/tasks/{name}.json"))
+    };
+    if !path.exists() {
+        return Err(SessionError::Tasks(format!(
+            "no task set {name:?}: neither a file or folder nor assets/tasks/{name}.json"
+        )));
+    }
+    load_tasks(&path)
 }
 
 /// The tasks of a list file, which is a JSON array of simulated tasks' ids; or those of a folder

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::env::simulated::suite;
+use crate::event::score::wilson_interval;
 
 #[test]
 fn wilson_intervals_are_the_published_ones() {

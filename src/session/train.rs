@@ -1,13 +1,15 @@
 //! The training loop of one run.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::config::assets;
-use crate::event::{EventKind, NoticeLevel, RunSummary, SafePoint, TrainerState};
+use crate::event::{
+    EvalRequest, EvalWeights, EvalWhen, EventKind, NoticeLevel, RunSummary, SafePoint, TrainerState,
+};
 use crate::grpo::Replay;
 use crate::session::SessionError;
 use crate::session::collector::Collector;
-use crate::session::evaluate::EvaluationSpec;
+use crate::session::control::SharedReplay;
 use crate::session::learner::Learner;
 use crate::session::progress::Progress;
 use crate::session::select::prefill;
@@ -39,7 +41,7 @@ pub struct TrainSession {
     pub(super) pool: TaskPool,
     heldout: Vec<Arc<Task>>,
     pub(super) learner: Box<dyn Learner>,
-    pub(super) replay: Replay,
+    pub(super) replay: SharedReplay,
     pub(super) progress: Progress,
     pub(super) last_weights: String,
     pub(super) last_checkpoint: Option<u64>,
@@ -47,7 +49,9 @@ pub struct TrainSession {
 
 impl TrainSession {
     /// A fresh run.
-    pub fn new(parts: TrainParts) -> Self {
+    pub fn new(mut parts: TrainParts) -> Self {
+        let replay = SharedReplay::default();
+        parts.collector.control.serve_replay(Arc::clone(&replay));
         let progress = Progress::start(parts.collector.control.settings());
         Self {
             collector: parts.collector,
@@ -55,7 +59,7 @@ impl TrainSession {
             pool: parts.pool,
             heldout: parts.heldout,
             learner: parts.learner,
-            replay: Replay::default(),
+            replay,
             progress,
             last_weights: String::new(),
             last_checkpoint: None,
@@ -69,7 +73,7 @@ impl TrainSession {
             return Ok(());
         }
         let from = assets::locate(&config.prefill);
-        let stored = prefill(&mut self.replay, &from, &self.run, &config)?;
+        let stored = prefill(&mut self.replay(), &from, &self.run, &config)?;
         let text = format!(
             "replay buffer filled with {stored} successes of {}",
             from.display()
@@ -78,11 +82,26 @@ impl TrainSession {
         Ok(())
     }
 
+    /// The replay buffer; let it go before waiting for anything.
+    pub(super) fn replay(&self) -> MutexGuard<'_, Replay> {
+        self.replay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Trains until all iterations are done, the operator stops it, or it fails; the summary is
     /// the last event either way.
     pub async fn run(mut self) -> RunSummary {
         let result = self.train().await;
         let stopped = self.collector.control.is_stopping();
+        let result = match result {
+            Ok(()) if !stopped => self.collector.finish_evaluation().await,
+            other => other,
+        };
+        let reason = if stopped {
+            "the run was stopped"
+        } else {
+            "the training has ended; `arpo eval` measures its checkpoints"
+        };
+        self.collector.close_evaluations(reason);
         let (status, state, error) = match &result {
             Ok(()) if stopped => ("stopped", TrainerState::Finished, None),
             Ok(()) => ("finished", TrainerState::Finished, None),
@@ -92,6 +111,7 @@ impl TrainSession {
             self.collector
                 .notice(NoticeLevel::Error, format!("the run failed: {text}"));
         }
+        self.collector.refuse_reboots();
         let heldout_last = if result.is_ok() && !stopped {
             self.measure_after().await
         } else {
@@ -116,8 +136,7 @@ impl TrainSession {
         let wanted = self.collector.profile.run.iterations;
         while self.progress.iterations_done < wanted {
             self.collector.iteration = Iteration(self.progress.iterations_done);
-            if !self.collector.control.safe_point(SafePoint::Batch).await || !self.iterate().await?
-            {
+            if !self.safe_point(SafePoint::Batch).await? || !self.iterate().await? {
                 break;
             }
             self.checkpoint_if_due().await?;
@@ -126,6 +145,20 @@ impl TrainSession {
             self.checkpoint().await?;
         }
         Ok(())
+    }
+
+    /// A safe point: stands still if that was asked for, and runs the evaluations that wait for
+    /// one. False if the run is to end.
+    pub(super) async fn safe_point(&mut self, at: SafePoint) -> Result<bool, SessionError> {
+        loop {
+            if !self.collector.control.safe_point(at).await {
+                return Ok(false);
+            }
+            if !self.collector.control.wants_safe_point() {
+                return Ok(true);
+            }
+            self.collector.evaluate_waiting().await?;
+        }
     }
 
     async fn measure_after(&mut self) -> Option<f64> {
@@ -145,16 +178,19 @@ impl TrainSession {
             return Ok(None);
         }
         let profile = &self.collector.profile;
-        let spec = EvaluationSpec {
-            name: name.to_owned(),
-            task_set: profile.tasks.heldout.clone(),
-            tasks: self.heldout.clone(),
+        let request = EvalRequest {
+            weights: EvalWeights::Current,
+            tasks: profile.tasks.heldout.clone(),
             trials: 1,
-            temperature: profile.eval.temperature as f32,
+            temperature: profile.eval.temperature,
             seed: derive_seed(profile.run.seed, &[SEED_HELDOUT]),
+            protocol: profile.eval.protocol,
+            when: EvalWhen::SafePoint,
+            resume: None,
         };
-        let measured = self.collector.evaluate(&spec).await?;
-        Ok(measured.map(|(report, _)| report.plain.all.success))
+        let tasks = self.heldout.clone();
+        let measured = self.collector.evaluate(name, request, tasks).await?;
+        Ok(measured.map(|measured| measured.report.plain.all.success))
     }
 
     async fn checkpoint_if_due(&mut self) -> Result<(), SessionError> {
@@ -162,10 +198,7 @@ impl TrainSession {
         let due = every > 0 && self.progress.iterations_done.is_multiple_of(every);
         if due || self.collector.control.wants_checkpoint() {
             self.checkpoint().await?;
-            self.collector
-                .control
-                .safe_point(SafePoint::PostCheckpoint)
-                .await;
+            self.safe_point(SafePoint::PostCheckpoint).await?;
         }
         Ok(())
     }

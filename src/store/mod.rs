@@ -20,6 +20,7 @@ mod blobs;
 mod checkpoints;
 mod episodes;
 mod error;
+mod evaluations;
 mod lock;
 mod log;
 mod prune;
@@ -27,6 +28,7 @@ mod run_dir;
 
 pub use checkpoints::{Checkpoint, CheckpointDraft, CheckpointFile, Manifest};
 pub use error::StoreError;
+pub use evaluations::EvaluationRecord;
 pub use lock::{LockHolder, lock_holder};
 pub use log::{Line, LogReader, LogWriter};
 pub use prune::PruneReport;

@@ -3,11 +3,17 @@
 //! Plain data. `update` is the only one who changes it, `draw` reads it.
 
 use crate::event::{Command, RunState};
+use crate::tui::changes::Changes;
+use crate::tui::evals::EvalsUi;
 use crate::tui::fleet::FleetUi;
+use crate::tui::launch::LaunchForm;
+use crate::tui::logs::{LogFilter, LogLevel};
 use crate::tui::picture::PictureCache;
 use crate::tui::prompt::Prompt;
+use crate::tui::replay::ReplayUi;
 use crate::tui::theme::{Role, Theme};
-use crate::types::EpisodeId;
+use crate::tui::train::Compared;
+use crate::types::{EpisodeId, ImageHash, Iteration};
 
 /// Run and view.
 pub struct App {
@@ -26,12 +32,23 @@ pub enum Screen {
     Rollout,
     /// How training goes.
     Train,
+    /// What evaluations say.
+    Evals,
+    /// What the replay buffer holds, and what it does.
+    Replay,
     /// What happened.
     Logs,
 }
 
 /// All of them, in the order of their keys.
-pub const SCREENS: [Screen; 4] = [Screen::Fleet, Screen::Rollout, Screen::Train, Screen::Logs];
+pub const SCREENS: [Screen; 6] = [
+    Screen::Fleet,
+    Screen::Rollout,
+    Screen::Train,
+    Screen::Evals,
+    Screen::Replay,
+    Screen::Logs,
+];
 
 impl Screen {
     /// Its name on the tab.
@@ -40,7 +57,21 @@ impl Screen {
             Screen::Fleet => "Fleet",
             Screen::Rollout => "Rollout",
             Screen::Train => "Train",
+            Screen::Evals => "Evals",
+            Screen::Replay => "Replay",
             Screen::Logs => "Logs",
+        }
+    }
+
+    /// The command that goes there.
+    pub fn command(self) -> &'static str {
+        match self {
+            Screen::Fleet => "fleet",
+            Screen::Rollout => "rollout",
+            Screen::Train => "train",
+            Screen::Evals => "evals",
+            Screen::Replay => "replay",
+            Screen::Logs => "logs",
         }
     }
 }
@@ -77,8 +108,21 @@ pub enum Overlay {
     Prompt(Prompt),
     /// A filter of the logs being typed.
     Filter(String),
+    /// What to look for in the logs being typed.
+    Search(String),
+    /// An evaluation being asked for.
+    Launch(LaunchForm),
     /// Detach or stop.
     Quit(QuitChoice),
+    /// A text that is longer than the screen.
+    Text {
+        /// Its title.
+        title: String,
+        /// Its lines.
+        lines: Vec<String>,
+        /// First line shown.
+        scroll: usize,
+    },
 }
 
 /// What the operator is about to choose when leaving.
@@ -153,6 +197,18 @@ pub struct RolloutUi {
     pub only_picture: bool,
     /// Lines of the thought scrolled past.
     pub thought_scroll: usize,
+    /// Whether the screen after the step is shown instead of the one it was decided on.
+    pub shows_after: bool,
+    /// Whether what the step changed is outlined.
+    pub outlines: bool,
+    /// What differs between two screens: the earlier, the later, the differences.
+    pub changes: Option<(ImageHash, ImageHash, Result<Changes, String>)>,
+    /// The two screens whose differences were asked for last.
+    pub asked: Option<(ImageHash, ImageHash)>,
+    /// Whether siblings are shown side by side.
+    pub compares: bool,
+    /// Whether only the thought is shown.
+    pub only_thought: bool,
 }
 
 /// View of the Train screen.
@@ -164,6 +220,12 @@ pub struct TrainUi {
     pub zoomed: bool,
     /// Iterations shown; `None` shows all.
     pub window: Option<usize>,
+    /// The iteration under the cursor of all charts; `None` is the newest.
+    pub cursor: Option<Iteration>,
+    /// Whether axes are logarithmic.
+    pub is_log: bool,
+    /// Another run whose course is drawn too.
+    pub compared: Option<Compared>,
 }
 
 /// Which rows the Logs screen shows.
@@ -187,8 +249,12 @@ pub enum LogSource {
 pub struct LogsUi {
     /// Rows up from the newest; 0 follows.
     pub up: usize,
-    /// What rows must contain; a leading `!` inverts.
-    pub filter: String,
+    /// What rows must match to be shown.
+    pub filter: Option<LogFilter>,
+    /// What `n` and `N` look for; without it warnings and errors.
+    pub search: Option<LogFilter>,
+    /// The least grave level shown.
+    pub least: LogLevel,
     /// Which rows.
     pub source: LogSource,
 }
@@ -237,6 +303,10 @@ pub struct UiState {
     pub rollout: RolloutUi,
     /// Train.
     pub train: TrainUi,
+    /// Evals.
+    pub evals: EvalsUi,
+    /// Replay.
+    pub replay: ReplayUi,
     /// Logs.
     pub logs: LogsUi,
     /// Commands typed before, newest last.
@@ -270,6 +340,8 @@ impl App {
             fleet: FleetUi::default(),
             rollout: RolloutUi::default(),
             train: TrainUi::default(),
+            evals: EvalsUi::default(),
+            replay: ReplayUi::default(),
             logs: LogsUi::default(),
             typed: Vec::new(),
             mouse: false,

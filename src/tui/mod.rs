@@ -4,21 +4,27 @@
 //! both to one. It knows events and the source they come from, never desktops or policies.
 
 pub mod app;
+pub mod changes;
 pub mod commands;
 pub mod draw;
+pub mod evals;
 pub mod figures;
 pub mod fleet;
 pub mod journal;
 pub mod keys;
+pub mod launch;
 pub mod layout;
 pub mod logs;
 pub mod picture;
 pub mod prompt;
+pub mod replay;
+pub mod rollout;
 pub mod text;
 pub mod theme;
 pub mod train;
 pub mod update;
 pub mod wording;
+pub mod work;
 
 mod feed;
 mod run;

@@ -31,6 +31,7 @@ use crate::tui::picture::PictureWorker;
 use crate::tui::terminal::ConsoleTerminal;
 use crate::tui::theme::{ColorDepth, Role, Theme, ThemeError};
 use crate::tui::update::{Effect, Exit, Input, update};
+use crate::tui::work::Worker;
 use crate::types::{EpisodeId, ImageHash};
 
 /// What may wait for the loop: bursts of a large fleet, a second's worth.
@@ -129,6 +130,10 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
     }
     let (wakes, inbox) = sync_channel(INBOX);
     let (requests, requested) = async_mpsc::channel(COMMANDS);
+    let results = wakes.clone();
+    let files = Worker::spawn(pictures.clone(), move |worked| {
+        results.send(Wake::Input(Input::Worked(worked))).is_ok()
+    })?;
     let worker = spawn_pictures(pictures, wakes.clone())?;
     let done = Arc::new(AtomicBool::new(false));
     feed::spawn_signals(wakes.clone())?;
@@ -141,6 +146,7 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
     let mut console = Console {
         app,
         worker,
+        files,
         requests,
         drawn: Drawn::default(),
         repaint: false,
@@ -167,6 +173,7 @@ fn spawn_pictures(pictures: Pictures, wakes: SyncSender<Wake>) -> Result<Picture
 struct Console {
     app: App,
     worker: PictureWorker,
+    files: Worker,
     requests: async_mpsc::Sender<(u64, Command)>,
     /// What the last draw left behind.
     drawn: Drawn,
@@ -276,6 +283,11 @@ impl Console {
             }
             Effect::Suspend => self.suspend(terminal)?,
             Effect::Repaint => self.repaint = true,
+            Effect::Work(job) => {
+                if let Err(reason) = self.files.ask(job) {
+                    self.app.say(Role::Danger, reason);
+                }
+            }
             Effect::Mouse(listens) => {
                 terminal
                     .set_mouse(listens)

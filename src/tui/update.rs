@@ -6,13 +6,17 @@ use crossterm::event::KeyCode;
 
 use crate::event::{Command, CommandStatus, Event, RunState, TrainerState};
 use crate::tui::app::{App, LostLink, Overlay, QuitChoice, Screen, SentStatus};
-use crate::tui::commands::{command_for, command_named, run_line, send};
+use crate::tui::commands::{command_for, command_named, run_line, send, set_filter, set_search};
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
 use crate::tui::journal;
 use crate::tui::keys::Key;
+use crate::tui::launch::LaunchReply;
 use crate::tui::picture::{PictureKey, Raster};
 use crate::tui::prompt::{PromptReply, edit};
+use crate::tui::rollout::wanted_changes;
+use crate::tui::text::one_line;
 use crate::tui::theme::Role;
+use crate::tui::work::{Job, Worked};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -45,6 +49,8 @@ pub enum Input {
     /// What became of a command: the console's number for it, then the engine's with the
     /// answer, or nothing if no answer will come.
     Answer(u64, Option<(u64, CommandStatus)>),
+    /// What came of work.
+    Worked(Worked),
 }
 
 /// What the console asks of the world.
@@ -60,6 +66,8 @@ pub enum Effect {
     Repaint,
     /// Listen to the mouse, or not.
     Mouse(bool),
+    /// Do what must not be done while drawing.
+    Work(Job),
 }
 
 /// How the operator left.
@@ -82,6 +90,10 @@ pub enum Target {
     Step(usize),
     /// A chart.
     Chart(usize),
+    /// An evaluation, by its place in the list.
+    Eval(usize),
+    /// A task of the replay buffer, by its place in the list.
+    Replay(usize),
     /// A row of the logs, counted up from the newest.
     LogRow(usize),
 }
@@ -89,7 +101,7 @@ pub enum Target {
 /// Takes an input in; says what must be done in the world, and whether to draw.
 pub fn update(app: &mut App, input: Input) -> Update {
     let mut dirty = true;
-    let effects = match input {
+    let mut effects = match input {
         Input::Key(key) => press(app, key),
         Input::Paste(text) => paste(app, &text),
         Input::Click(target) => click(app, target),
@@ -133,12 +145,47 @@ pub fn update(app: &mut App, input: Input) -> Update {
             app.ui.pictures.put(key, result);
             Vec::new()
         }
+        Input::Worked(worked) => {
+            take_work(app, worked);
+            Vec::new()
+        }
         Input::Answer(ticket, answer) => {
             journal::note_answer(app, ticket, answer);
             leave_if_stopped(app)
         }
     };
+    effects.extend(wanted_changes(app).map(Effect::Work));
     Update { effects, dirty }
+}
+
+/// Takes in what came of work.
+fn take_work(app: &mut App, worked: Worked) {
+    match worked {
+        Worked::Compared(compared) => {
+            let text = format!(
+                "compared with {}, {} iterations",
+                one_line(&compared.name),
+                compared.history.len()
+            );
+            app.ui.train.compared = Some(compared);
+            app.say(Role::Good, text);
+        }
+        Worked::Written(path) => app.say(Role::Good, format!("wrote {}", path.display())),
+        Worked::Changes {
+            before,
+            after,
+            changes,
+        } => app.ui.rollout.changes = Some((before, after, changes)),
+        Worked::Text(title, lines) => {
+            let scroll = 0;
+            app.ui.overlay = Some(Overlay::Text {
+                title,
+                lines,
+                scroll,
+            });
+        }
+        Worked::Failed(reason) => app.say(Role::Danger, reason),
+    }
 }
 
 /// What `update` says.
@@ -215,6 +262,27 @@ fn press(app: &mut App, key: Key) -> Vec<Effect> {
             None => Vec::new(),
         },
         Some(Overlay::Help { scroll }) => press_in_help(app, key, scroll),
+        Some(Overlay::Text {
+            title,
+            lines,
+            scroll,
+        }) => {
+            let scroll = press_in_text(key, lines.len(), scroll);
+            app.ui.overlay = scroll.map(|scroll| Overlay::Text {
+                title,
+                lines,
+                scroll,
+            });
+            Vec::new()
+        }
+        Some(Overlay::Launch(form)) => match form.press(key, &app.run) {
+            LaunchReply::Open(form) => {
+                app.ui.overlay = Some(Overlay::Launch(form));
+                Vec::new()
+            }
+            LaunchReply::Closed => Vec::new(),
+            LaunchReply::Launch(command) => send(app, command),
+        },
         Some(Overlay::Prompt(prompt)) => match prompt.press(key, &app.ui.typed) {
             PromptReply::Open(prompt) => {
                 app.ui.overlay = Some(Overlay::Prompt(prompt));
@@ -227,11 +295,35 @@ fn press(app: &mut App, key: Key) -> Vec<Effect> {
             }
         },
         Some(Overlay::Filter(text)) => {
-            press_in_filter(app, key, text);
+            press_in_filter(app, key, text, false);
+            Vec::new()
+        }
+        Some(Overlay::Search(text)) => {
+            press_in_filter(app, key, text, true);
             Vec::new()
         }
         Some(Overlay::Quit(choice)) => press_in_quit(app, key, choice),
     }
+}
+
+/// The new first line of a text; nothing once it is closed.
+fn press_in_text(key: Key, lines: usize, scroll: usize) -> Option<usize> {
+    const PAGE: isize = 10;
+    let by = match command_for(key, Screen::Fleet).map(|row| row.name) {
+        Some("up") => -1,
+        Some("down") => 1,
+        Some("page-up") => -PAGE,
+        Some("page-down") => PAGE,
+        Some("first") => isize::MIN / 2,
+        Some("last") => isize::MAX / 2,
+        Some("back" | "quit") => return None,
+        _ => 0,
+    };
+    Some(
+        scroll
+            .saturating_add_signed(by)
+            .min(lines.saturating_sub(1)),
+    )
 }
 
 fn press_in_help(app: &mut App, key: Key, scroll: usize) -> Vec<Effect> {
@@ -253,18 +345,25 @@ fn press_in_help(app: &mut App, key: Key, scroll: usize) -> Vec<Effect> {
     Vec::new()
 }
 
-fn press_in_filter(app: &mut App, key: Key, mut text: String) {
+fn press_in_filter(app: &mut App, key: Key, mut text: String, is_search: bool) {
     match key.code {
         KeyCode::Esc => return,
         KeyCode::Char('c') if key.ctrl => return,
         KeyCode::Enter => {
-            app.ui.logs.filter = text;
-            app.ui.logs.up = 0;
+            if is_search {
+                set_search(app, &text);
+            } else {
+                set_filter(app, &text);
+            }
             return;
         }
         _ => edit(&mut text, key),
     }
-    app.ui.overlay = Some(Overlay::Filter(text));
+    app.ui.overlay = Some(if is_search {
+        Overlay::Search(text)
+    } else {
+        Overlay::Filter(text)
+    });
 }
 
 fn press_in_quit(app: &mut App, key: Key, choice: QuitChoice) -> Vec<Effect> {
@@ -304,8 +403,11 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     let line = crate::tui::text::one_line(text);
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
-        Some(Overlay::Filter(filter)) => filter.push_str(&line),
-        Some(Overlay::Help { .. } | Overlay::Quit(_)) | None => {}
+        Some(Overlay::Filter(text) | Overlay::Search(text)) => text.push_str(&line),
+        Some(
+            Overlay::Help { .. } | Overlay::Quit(_) | Overlay::Text { .. } | Overlay::Launch(_),
+        )
+        | None => {}
     }
     Vec::new()
 }
@@ -316,10 +418,7 @@ fn click(app: &mut App, target: Target) -> Vec<Effect> {
         None => Vec::new(),
     };
     match target {
-        Target::Tab(Screen::Fleet) => return run(app, "fleet"),
-        Target::Tab(Screen::Rollout) => return run(app, "rollout"),
-        Target::Tab(Screen::Train) => return run(app, "train"),
-        Target::Tab(Screen::Logs) => return run(app, "logs"),
+        Target::Tab(screen) => return run(app, screen.command()),
         Target::Sample(row, sample) => {
             if (app.ui.fleet.row, app.ui.fleet.sample) == (row, sample) {
                 return run(app, "open");
@@ -333,6 +432,8 @@ fn click(app: &mut App, target: Target) -> Vec<Effect> {
             app.ui.rollout.step = Some(step);
         }
         Target::Chart(chart) => app.ui.train.chart = chart,
+        Target::Eval(place) => crate::tui::evals::select(app, place),
+        Target::Replay(place) => crate::tui::replay::select(app, place),
         Target::LogRow(up) => app.ui.logs.up = up,
     }
     Vec::new()

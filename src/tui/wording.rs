@@ -1,6 +1,6 @@
 //! What the console calls actions, phases, states, ends and commands.
 
-use crate::event::{Command, Phase, SafePoint, TrainerState};
+use crate::event::{Command, EvalRequest, EvalWeights, EvalWhen, Phase, SafePoint, TrainerState};
 use crate::tui::figures;
 use crate::tui::text::one_line;
 use crate::types::{Action, EpisodeEnd, ErrorClass, Point, ScrollDirection};
@@ -88,6 +88,7 @@ pub fn trainer(state: TrainerState) -> &'static str {
         TrainerState::Running => "RUN",
         TrainerState::Pausing(_) => "PAUSING",
         TrainerState::Paused(_) => "PAUSED",
+        TrainerState::Stepping(_) => "STEPPING",
         TrainerState::Stopping => "STOPPING",
         TrainerState::Finished => "DONE",
         TrainerState::Failed => "FAILED",
@@ -118,6 +119,29 @@ pub fn error_class(class: ErrorClass) -> &'static str {
     }
 }
 
+/// An evaluation as it is asked for on a command line.
+fn evaluate(request: &EvalRequest) -> String {
+    let when = match request.when {
+        EvalWhen::Now { desktops } => format!("--desktops {desktops}"),
+        EvalWhen::SafePoint => "--at-safe-point".to_owned(),
+    };
+    if let Some(evaluation) = request.resume {
+        return format!("evaluate --resume {evaluation} {when}");
+    }
+    let weights = match &request.weights {
+        EvalWeights::Current => String::new(),
+        EvalWeights::Checkpoint { path } => format!(" --checkpoint {path}"),
+    };
+    format!(
+        "evaluate --tasks {} --trials {} --temperature {} --seed {} --protocol {}{weights} {when}",
+        request.tasks,
+        request.trials,
+        request.temperature,
+        request.seed,
+        request.protocol.name(),
+    )
+}
+
 /// A command as it is typed.
 pub fn command(command: &Command) -> String {
     match command {
@@ -130,5 +154,36 @@ pub fn command(command: &Command) -> String {
         Command::SetLearningRate { value } => format!("lr {}", figures::short(*value)),
         Command::SetTemperature { value } => format!("temperature {value}"),
         Command::SetDesktops { value } => format!("desktops {value}"),
+        Command::SetClip { low, high } => format!("clip {low} {high}"),
+        Command::SetReplay { enabled } => {
+            format!("replay {}", if *enabled { "on" } else { "off" })
+        }
+        Command::KillEpisode { episode } => format!("kill {episode}"),
+        Command::RerollEpisode { episode } => format!("reroll {episode}"),
+        Command::RebootDesktop { desktop } => format!("reboot {desktop}"),
+        Command::PinStored {
+            task,
+            episode,
+            pinned,
+        } => {
+            let verb = if *pinned { "pin" } else { "unpin" };
+            format!("{verb} {task} {episode}")
+        }
+        Command::DropStored { task, episode } => format!("drop {task} {episode}"),
+        Command::Evaluate(request) => evaluate(request),
+        Command::CancelEvaluation { evaluation } => format!("cancel-evaluation {evaluation}"),
+    }
+}
+
+/// A command as `arpo ctl RUN` takes it.
+pub fn ctl(command: &Command) -> String {
+    match command {
+        Command::Pause { at } => format!("pause --at {}", safe_point(*at)),
+        Command::SetLearningRate { value } => format!("set-lr {value:e}"),
+        Command::SetTemperature { .. }
+        | Command::SetDesktops { .. }
+        | Command::SetClip { .. }
+        | Command::SetReplay { .. } => format!("set-{}", self::command(command)),
+        _ => self::command(command),
     }
 }

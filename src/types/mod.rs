@@ -4,6 +4,7 @@
 
 mod action;
 mod episode;
+mod protocol;
 mod reward;
 mod screenshot;
 mod task;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Point, ReplyFormat, ScrollDirection};
 pub use episode::{Episode, EpisodeEnd, ErrorClass, FailedEpisode, Step, StepTiming};
+pub use protocol::Protocol;
 pub use reward::Reward;
 pub use screenshot::{ImageHash, ScreenSize, Screenshot};
 pub use task::{EvaluatorSpec, OneOrMany, SetupStep, Task};
@@ -67,6 +69,20 @@ pub struct EpisodeId {
 impl fmt::Display for EpisodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{:06}", self.incarnation, self.number)
+    }
+}
+
+impl std::str::FromStr for EpisodeId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once('-').and_then(|(incarnation, number)| {
+            Some(Self {
+                incarnation: incarnation.parse().ok()?,
+                number: number.parse().ok()?,
+            })
+        });
+        parts.ok_or_else(|| format!("an episode is written as in 0-000012, not {text:?}"))
     }
 }
 

@@ -32,6 +32,13 @@ pub struct Task {
 }
 
 impl Task {
+    /// What it is about: its first application, or its id up to the last `/`.
+    pub fn domain(&self) -> &str {
+        let id = self.id.0.as_str();
+        let of_id = || id.rsplit_once('/').map_or(id, |(family, _)| family);
+        self.related_apps.first().map_or_else(of_id, String::as_str)
+    }
+
     /// Whether the right answer is to declare the task infeasible.
     pub fn is_infeasible(&self) -> bool {
         self.evaluator.func.iter().any(|func| func == "infeasible")

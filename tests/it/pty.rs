@@ -172,7 +172,7 @@ fn keys_move_through_the_screens_and_q_restores_the_terminal() {
     session.wait_for("recorded");
     session.press("3");
     session.wait_for("Group std");
-    session.press("4");
+    session.press("6");
     session.wait_for("source all");
     session.press("?");
     session.wait_for("asks the engine");

@@ -30,6 +30,9 @@ pub(crate) fn run_started() -> EventKind {
         context_tokens: 2048,
         learning_rate: 1e-3,
         temperature: 1.0,
+        clip_low: Some(0.2),
+        clip_high: Some(0.3),
+        replay: Some(true),
         virtual_clock: true,
     }
 }
@@ -139,6 +142,8 @@ fn group(iteration: u64, index: u32, incarnation: u32) -> Vec<EventKind> {
             sample,
             task: task(index),
             desktop: place,
+            evaluation: None,
+            infeasible: false,
         });
         kinds.extend(episode(id, index, sample == SAMPLES - 1));
     }

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the screens in `tests/it/screens/` and the recorded run they show.
 
+mod evaluations;
 mod script;
 
 use std::fmt::Write as _;
@@ -141,15 +142,30 @@ fn the_recorded_run_is_what_its_script_says() {
 
 #[test]
 fn screens_look_as_committed() {
-    let cases: [(&str, &str); 9] = [
+    let cases: [(&str, &str); 24] = [
         ("fleet", ""),
         ("fleet_cards", "z"),
+        ("fleet_gallery", "z z"),
+        ("fleet_desktops", "b"),
         ("fleet_replayed", "j j l l"),
+        ("rollout_siblings", "j l enter c"),
+        ("rollout_thought", "j l enter h t"),
+        ("rollout_after", "j l enter h h b"),
         ("rollout", "j l enter h"),
+        ("rollout_trained", "j j j l enter H"),
         ("rollout_picture", "enter v"),
         ("train", "3"),
         ("train_zoom", "3 tab enter"),
-        ("logs", "4 k k"),
+        ("train_cursor", "3 h h h"),
+        ("train_ratios", "3 L backtab enter"),
+        ("evals", "4"),
+        ("evals_flips", "4 j space j space f t"),
+        ("evals_unlike", "4 f"),
+        ("launch", "4 e down space"),
+        ("replay", "5 o o j"),
+        ("replay_frames", "5 o o j tab l l"),
+        ("replay_never", "5 E"),
+        ("logs", "6 k k"),
         ("help", "?"),
     ];
     for (name, keys) in cases {
@@ -168,7 +184,7 @@ fn overlays_and_small_terminals_look_as_committed() {
     for (name, keys, width, height) in [
         ("palette", ": t e m", 80, 24),
         ("quit", "q", 80, 24),
-        ("filter", "4 / v m", 80, 24),
+        ("filter", "6 / v m", 80, 24),
         ("narrow", "", 64, 18),
         ("list", "", 44, 12),
         ("vitals", "", 24, 8),
@@ -188,7 +204,7 @@ fn overlays_and_small_terminals_look_as_committed() {
 fn without_color_the_selection_is_reversed_and_nothing_is_colored() {
     use ratatui::style::{Color, Modifier};
     let mut app = app(ColorDepth::None);
-    for keys in ["", "enter", "3", "4"] {
+    for keys in ["", "enter", "3", "4", "5", "6"] {
         press(&mut app, keys);
         let terminal = draw_at(&mut app, 120, 40);
         let cells = &terminal.backend().buffer().content;
@@ -209,7 +225,8 @@ fn without_color_the_selection_is_reversed_and_nothing_is_colored() {
 fn no_size_and_no_screen_panics() {
     let mut app = app(ColorDepth::True);
     for keys in [
-        "", "z", "enter", "v", "3", "enter", "4", "?", "esc :", "esc q",
+        "", "z", "z", "enter", "b", "d", "c", "esc v", "3", "h", "enter", "4", "5", "l", "E", "6",
+        "?", "esc :", "esc q",
     ] {
         press(&mut app, keys);
         for width in (1..=200).step_by(9) {
@@ -227,7 +244,15 @@ fn no_size_and_no_screen_panics() {
 fn a_run_without_events_draws() {
     let theme = Theme::built_in("default", ColorDepth::Ansi16).unwrap();
     let mut app = App::new(RunState::default(), "new", Link::Live, theme);
-    for keys in ["1", "2", "3", "4", "j k h l g G n N space"] {
+    for keys in [
+        "1",
+        "2",
+        "3 j k h l g G tab x",
+        "4 j k g G",
+        "5 j k h l g G tab o E enter",
+        "6",
+        "j k h l g G n N space",
+    ] {
         press(&mut app, keys);
         draw_at(&mut app, 100, 30);
     }

@@ -6,18 +6,19 @@
 use std::collections::VecDeque;
 
 use crate::event::{
-    Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase, DesktopState, EpisodeState,
-    Event, EventKind, F, FailureState, FinishedPhase, GroupState, Header, Injection,
-    LEARNING_RATE_KEY, MemberSignal, NoticeLevel, NoticeState, Phase, PhaseState, Purpose,
-    RunState, StepState, StoredSuccess, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase,
+    DesktopState, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase, GroupState,
+    Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberSignal, NoticeLevel, NoticeState, Phase,
+    PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepState, TEMPERATURE_KEY, TrainerState,
+    UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
 
 use super::{
-    COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, EVALUATIONS_KEPT, FAILURES_KEPT, GROUPS_KEPT,
-    ITERATIONS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT,
+    COMMANDS_KEPT, CheckpointState, EPISODES_KEPT, FAILURES_KEPT, GROUPS_KEPT, ITERATIONS_KEPT,
+    MARKS_KEPT, NOTICES_KEPT, PHASES_KEPT, UNGROUPED_KEPT, UPDATES_KEPT,
 };
 
 /// A desktop number beyond this is not believed; it bounds the memory a broken log can ask for.
@@ -111,6 +112,11 @@ impl RunState {
                 self.advantages_computed(*group, members);
             }
             EventKind::UpdateFinished(report) => self.update_finished(report),
+            EventKind::EpisodeLearned {
+                episode,
+                replayed,
+                steps,
+            } => self.episode_learned(*episode, *replayed, steps),
             EventKind::PolicyPublished { policy } => self.policy = *policy,
             EventKind::CheckpointSaved {
                 iterations_done,
@@ -123,15 +129,35 @@ impl RunState {
                     path: path.clone(),
                     weights: weights.clone(),
                 });
+                self.mark(MarkKind::Checkpoint, at_ms);
             }
             EventKind::IterationFinished(report) => {
                 self.policy = report.policy;
                 self.history.push(report.clone());
+                self.coverage.push(self.covered_tasks() as u32);
             }
-            EventKind::EvalFinished(report) => {
-                push_bounded(&mut self.evaluations, (**report).clone(), EVALUATIONS_KEPT);
+            EventKind::StoredPinned {
+                task,
+                episode,
+                pinned,
+            } => self.stored_pinned(task, *episode, *pinned),
+            EventKind::StoredDropped { task, episode } => self.stored_dropped(task, *episode),
+            EventKind::EvaluationQueued { .. }
+            | EventKind::EvaluationStarted { .. }
+            | EventKind::TrialFinished { .. }
+            | EventKind::EvaluationCancelled { .. }
+            | EventKind::EvalFinished(_) => {
+                if let EventKind::EvalFinished(report) = &event.kind {
+                    let name = report.name.clone();
+                    self.mark(MarkKind::Evaluation { name }, at_ms);
+                }
+                self.evaluation_event(&event.kind, at_ms);
             }
-            EventKind::SettingChanged { key, value } => self.setting_changed(key, *value),
+            EventKind::SettingChanged { key, value } => {
+                self.setting_changed(key, *value);
+                let (key, value) = (key.clone(), *value);
+                self.mark(MarkKind::Setting { key, value }, at_ms);
+            }
             EventKind::CommandReceived {
                 id,
                 request,
@@ -204,6 +230,9 @@ impl RunState {
             context_tokens,
             learning_rate,
             temperature,
+            clip_low,
+            clip_high,
+            replay,
             virtual_clock,
         } = kind
         else {
@@ -227,6 +256,9 @@ impl RunState {
         self.settings.learning_rate = F(*learning_rate);
         self.settings.temperature = F(*temperature);
         self.settings.desktops = *desktops;
+        self.settings.clip_low = clip_low.map(F);
+        self.settings.clip_high = clip_high.map(F);
+        self.settings.replay = *replay;
         self.desktops = vec![DesktopState::default(); (*desktops).min(DESKTOPS_MAX) as usize];
     }
 
@@ -235,6 +267,7 @@ impl RunState {
         self.incarnation = incarnation;
         self.summary = None;
         self.quiet(at_ms);
+        self.interrupt_evaluations(at_ms);
         self.episodes.retain(|_, episode| !episode.is_running());
         self.trainer_changed(TrainerState::Starting, at_ms);
     }
@@ -250,9 +283,23 @@ impl RunState {
 
     fn trainer_changed(&mut self, state: TrainerState, at_ms: u64) {
         if self.trainer != state {
+            if matches!(state, TrainerState::Paused(_)) {
+                self.mark(MarkKind::Pause, at_ms);
+            }
             self.trainer = state;
             self.trainer_since_ms = at_ms;
         }
+    }
+
+    /// Notes something for the charts, at the running iteration.
+    fn mark(&mut self, kind: MarkKind, at_ms: u64) {
+        let iteration = self.iteration.unwrap_or_default();
+        let mark = RunMark {
+            iteration,
+            at_ms,
+            kind,
+        };
+        push_bounded(&mut self.marks, mark, MARKS_KEPT);
     }
 
     fn iteration_started(&mut self, iteration: Iteration, policy: PolicyVersion, at_ms: u64) {
@@ -331,6 +378,8 @@ impl RunState {
             sample,
             task,
             desktop,
+            evaluation,
+            infeasible,
         } = kind
         else {
             return;
@@ -355,6 +404,8 @@ impl RunState {
             group: *group,
             sample: *sample,
             desktop: *desktop,
+            evaluation: *evaluation,
+            infeasible: *infeasible,
             ..new
         };
         self.episodes.insert(*episode, new);
@@ -508,44 +559,15 @@ impl RunState {
         if let Some(group) = self.groups.get_mut(&id) {
             group.outcomes = Some(outcomes.to_vec());
             group.std = Some(std);
-        }
-    }
-
-    fn replay_injected(&mut self, id: GroupId, injection: Injection) {
-        self.counters.replaced += 1;
-        let Some(group) = self.groups.get_mut(&id) else {
-            return;
-        };
-        let place = group.members.get(injection.sample as usize);
-        let member = place.copied().flatten();
-        if let Some(episode) = member.and_then(|member| self.episodes.get_mut(&member)) {
-            episode.replaced_by = Some(injection.source);
-        }
-        let replay = self.replay.entry(group.task.clone()).or_default();
-        replay.injected += 1;
-        replay.last_injected = Some(id.iteration);
-        let mut successes = replay.successes.iter_mut();
-        if let Some(success) = successes.find(|s| s.episode == injection.source) {
-            success.used += 1;
-        }
-        group.injected.push(injection);
-    }
-
-    fn replay_stored(&mut self, task: &TaskId, id: EpisodeId, stored: u32, at_ms: u64) {
-        self.counters.stored += 1;
-        let iteration = self.iteration.unwrap_or_default();
-        let replay = self.replay.entry(task.clone()).or_default();
-        replay.successes.push_back(StoredSuccess {
-            episode: id,
-            iteration,
-            at_ms,
-            used: 0,
-        });
-        while replay.successes.len() > stored as usize {
-            replay.successes.pop_front();
-        }
-        if let Some(episode) = self.episodes.get_mut(&id) {
-            episode.stored = true;
+            let scored: Vec<f32> = outcomes.iter().copied().flatten().collect();
+            let solved = scored.iter().filter(|outcome| **outcome > 0.5).count();
+            let replay = self.replay.entry(group.task.clone()).or_default();
+            replay.groups += 1;
+            replay.solved += solved as u64;
+            if !scored.is_empty() {
+                replay.groups_all_fail += u64::from(solved == 0);
+                replay.reward = Some(F::from(scored.iter().sum::<f32>() / scored.len() as f32));
+            }
         }
     }
 
@@ -578,6 +600,9 @@ impl RunState {
             LEARNING_RATE_KEY => self.settings.learning_rate = value,
             TEMPERATURE_KEY => self.settings.temperature = value,
             DESKTOPS_KEY => self.settings.desktops = value.0 as u32,
+            CLIP_LOW_KEY => self.settings.clip_low = Some(value),
+            CLIP_HIGH_KEY => self.settings.clip_high = Some(value),
+            REPLAY_KEY => self.settings.replay = Some(value.0 > 0.5),
             _ => {}
         }
         self.settings.changed.insert(key.to_owned(), value);
@@ -644,6 +669,13 @@ impl RunState {
     }
 }
 
+impl EpisodeState {
+    /// An episode that has just begun, of which no more is known.
+    pub fn new(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Self {
+        new_episode(id, purpose, task, at_ms)
+    }
+}
+
 fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> EpisodeState {
     EpisodeState {
         id,
@@ -651,6 +683,8 @@ fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Epi
         group: None,
         sample: 0,
         task,
+        evaluation: None,
+        infeasible: false,
         desktop: u32::MAX,
         started_ms: at_ms,
         ended_ms: None,
@@ -663,6 +697,7 @@ fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Epi
         state_score: None,
         reward: None,
         advantage: None,
+        learned: Vec::new(),
         replaced_by: None,
         stored: false,
         tokens: 0,
@@ -683,7 +718,7 @@ fn step_mut(episode: &mut EpisodeState, step: u32) -> Option<&mut StepState> {
     Some(&mut episode.steps[index])
 }
 
-fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, max: usize) {
+pub(super) fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, max: usize) {
     while queue.len() >= max {
         queue.pop_front();
     }

@@ -7,17 +7,21 @@
 //! a `RunResumed` discards before folding (see `store::log`), and where one did not, `superseded`
 //! says how many events were counted that no longer hold.
 
+mod evaluation;
 mod fold;
 mod pairs;
+mod replay;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{
-    Command, EvalReport, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary,
+    Command, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary, StepSignal,
     TrainerState, UpdateReport,
 };
+pub use evaluation::{EvaluationState, EvaluationStatus};
+
 use crate::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
@@ -40,6 +44,10 @@ pub(crate) const COMMANDS_KEPT: usize = 128;
 pub(crate) const NOTICES_KEPT: usize = 256;
 /// Failures kept one by one.
 pub(crate) const FAILURES_KEPT: usize = 256;
+/// Marks of charts kept.
+pub(crate) const MARKS_KEPT: usize = 512;
+/// Uses of a stored success kept.
+pub(crate) const USES_KEPT: usize = 8;
 /// Phases kept after their end.
 pub(crate) const PHASES_KEPT: usize = 64;
 
@@ -85,6 +93,12 @@ pub struct Settings {
     pub temperature: F,
     /// Desktops running side by side.
     pub desktops: u32,
+    /// Lower clip; absent in older logs.
+    pub clip_low: Option<F>,
+    /// Upper clip; absent in older logs.
+    pub clip_high: Option<F>,
+    /// Whether replay is on; absent in older logs.
+    pub replay: Option<bool>,
     /// Every setting changed while running, by profile key.
     pub changed: BTreeMap<String, F>,
 }
@@ -214,6 +228,12 @@ pub struct EpisodeState {
     pub sample: u32,
     /// Its task.
     pub task: TaskId,
+    /// The evaluation it is a trial of.
+    #[serde(default)]
+    pub evaluation: Option<u32>,
+    /// Whether the right answer is to declare its task infeasible.
+    #[serde(default)]
+    pub infeasible: bool,
     /// The desktop it runs on.
     pub desktop: u32,
     /// `at_ms` of its start.
@@ -238,6 +258,9 @@ pub struct EpisodeState {
     pub reward: Option<f32>,
     /// Its advantage, once computed.
     pub advantage: Option<F>,
+    /// What the last update made of its replies, in order.
+    #[serde(default)]
+    pub learned: Vec<StepSignal>,
     /// The stored success that took its place in training.
     pub replaced_by: Option<EpisodeId>,
     /// Whether it was stored for replay.
@@ -312,6 +335,43 @@ pub struct StoredSuccess {
     pub at_ms: u64,
     /// How often it took a failed member's place.
     pub used: u32,
+    /// Whether an operator keeps it whatever newer ones come.
+    #[serde(default)]
+    pub pinned: bool,
+    /// The weights it was collected with.
+    #[serde(default)]
+    pub policy: PolicyVersion,
+    /// Where it came from, if its group was known.
+    #[serde(default)]
+    pub source: Option<MemberPlace>,
+    /// Where it was put in, the newest last.
+    #[serde(default)]
+    pub uses: VecDeque<MemberPlace>,
+    /// What the newest update that used it made of its replies, in order.
+    #[serde(default)]
+    pub learned: Vec<StepSignal>,
+    /// What it saw and did; its thoughts lie in the episode's file.
+    #[serde(default)]
+    pub frames: Vec<StoredFrame>,
+}
+
+/// A member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberPlace {
+    /// The group.
+    pub group: GroupId,
+    /// The place in it.
+    pub sample: u32,
+}
+
+/// A step of a stored success.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredFrame {
+    /// The screenshot it was decided on.
+    pub image: Option<ImageHash>,
+    /// What was done, in screen pixels.
+    pub actions: Vec<Action>,
 }
 
 /// The replay buffer of one task.
@@ -324,6 +384,14 @@ pub struct ReplayState {
     pub injected: u64,
     /// The last iteration that did.
     pub last_injected: Option<Iteration>,
+    /// Groups of the task whose episodes came in.
+    pub groups: u64,
+    /// Of those, groups in which every scored episode failed.
+    pub groups_all_fail: u64,
+    /// Scored episodes of the task with an outcome above 0.5.
+    pub solved: u64,
+    /// Mean outcome of its newest group.
+    pub reward: Option<F>,
 }
 
 /// Where a command stands.
@@ -390,6 +458,39 @@ pub struct CheckpointState {
     pub path: String,
     /// Hash of its weights.
     pub weights: String,
+}
+
+/// Something that charts over iterations mark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunMark {
+    /// The iteration it fell into.
+    pub iteration: Iteration,
+    /// `at_ms` of it.
+    pub at_ms: u64,
+    /// What.
+    pub kind: MarkKind,
+}
+
+/// What a mark is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum MarkKind {
+    /// A checkpoint was written.
+    Checkpoint,
+    /// The run stood still.
+    Pause,
+    /// A setting was changed.
+    Setting {
+        /// Its profile key.
+        key: String,
+        /// The new value.
+        value: F,
+    },
+    /// An evaluation ended.
+    Evaluation {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// Counts over the whole run.
@@ -471,10 +572,14 @@ pub struct RunState {
     pub history: Vec<IterationReport>,
     /// Updates of the last iterations, newest last.
     pub updates: VecDeque<UpdateReport>,
-    /// Evaluations, newest last.
-    pub evaluations: VecDeque<EvalReport>,
-    /// The replay buffer by task.
+    /// Evaluations in order of their first mention, newest last.
+    pub evaluations: VecDeque<EvaluationState>,
+    /// The replay buffer by task; tasks without a success too, once a group of theirs came in.
     pub replay: BTreeMap<TaskId, ReplayState>,
+    /// Tasks with a stored success at the end of each iteration of `history`.
+    pub coverage: Vec<u32>,
+    /// Checkpoints, pauses, changes and evaluations for the charts, newest last.
+    pub marks: VecDeque<RunMark>,
     /// Settings now in force.
     pub settings: Settings,
     /// Commands and their answers, newest last.
@@ -532,8 +637,20 @@ impl RunState {
         self.groups.range(first..=last).map(|(_, group)| group)
     }
 
+    /// Training episodes that run: what a pause before the updates still waits for.
+    pub fn episodes_in_flight(&self) -> usize {
+        let running = self.episodes.values().filter(|one| one.is_running());
+        running.filter(|one| one.purpose == Purpose::Train).count()
+    }
+
     /// Number of successes in the replay buffer.
     pub fn stored_successes(&self) -> usize {
         self.replay.values().map(|task| task.successes.len()).sum()
+    }
+
+    /// Number of tasks with a success in the replay buffer.
+    pub fn covered_tasks(&self) -> usize {
+        let tasks = self.replay.values();
+        tasks.filter(|task| !task.successes.is_empty()).count()
     }
 }

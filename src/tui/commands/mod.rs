@@ -4,16 +4,21 @@
 //! handler. Handlers change the view and return effects; those that ask something of the engine
 //! only send, what comes of it is told by events.
 
+mod evals;
+mod logs;
 mod navigate;
 mod operate;
+mod replay;
 #[cfg(test)]
 mod tests;
+mod train;
 mod view;
 
 use crate::tui::app::{App, Screen};
 use crate::tui::keys::Key;
 use crate::tui::update::Effect;
 
+pub(in crate::tui) use logs::{set_filter, set_search};
 pub(in crate::tui) use operate::send;
 
 /// Where a command's keys hold.
@@ -89,6 +94,8 @@ const fn operator(
 const FLEET: Scope = Scope::On(Screen::Fleet);
 const ROLLOUT: Scope = Scope::On(Screen::Rollout);
 const TRAIN: Scope = Scope::On(Screen::Train);
+const EVALS: Scope = Scope::On(Screen::Evals);
+const REPLAY: Scope = Scope::On(Screen::Replay);
 const LOGS: Scope = Scope::On(Screen::Logs);
 const GLOBAL: Scope = Scope::Global;
 
@@ -107,7 +114,7 @@ pub const COMMANDS: &[CommandRow] = &[
         &["z"],
         FLEET,
         "cards",
-        "Switch between matrix and cards.",
+        "Go on from matrix to cards, from cards to pictures alone, and back.",
         view::fleet_layout,
     ),
     row(
@@ -175,12 +182,44 @@ pub const COMMANDS: &[CommandRow] = &[
         view::rollout_picture,
     ),
     row(
+        "after",
+        &["b"],
+        ROLLOUT,
+        "before/after",
+        "Show the screen after the step, or the one it was decided on.",
+        view::rollout_after,
+    ),
+    row(
+        "changes",
+        &["d"],
+        ROLLOUT,
+        "changes",
+        "Outline what the step changed on the screen.",
+        view::rollout_changes,
+    ),
+    row(
+        "thought",
+        &["t"],
+        ROLLOUT,
+        "thought",
+        "Show the thought alone, in full.",
+        view::rollout_thought,
+    ),
+    row(
+        "siblings",
+        &["c"],
+        ROLLOUT,
+        "compare",
+        "Show the group's episodes side by side; where they part is marked.",
+        view::rollout_compare,
+    ),
+    row(
         "zoom",
         &["enter", "z"],
         TRAIN,
         "zoom",
         "Show the chart in focus alone, or all of them.",
-        view::train_zoom,
+        train::zoom,
     ),
     row(
         "next-chart",
@@ -188,7 +227,15 @@ pub const COMMANDS: &[CommandRow] = &[
         TRAIN,
         "chart",
         "Focus the next chart.",
-        navigate::right,
+        train::next_chart,
+    ),
+    row(
+        "previous-chart",
+        &["backtab"],
+        TRAIN,
+        "",
+        "Focus the previous chart.",
+        train::previous_chart,
     ),
     row(
         "wider",
@@ -196,7 +243,7 @@ pub const COMMANDS: &[CommandRow] = &[
         TRAIN,
         "",
         "Show more iterations.",
-        view::train_wider,
+        train::wider,
     ),
     row(
         "narrower",
@@ -204,15 +251,169 @@ pub const COMMANDS: &[CommandRow] = &[
         TRAIN,
         "window",
         "Show fewer, newer iterations.",
-        view::train_narrower,
+        train::narrower,
+    ),
+    row(
+        "log-axis",
+        &["L"],
+        TRAIN,
+        "log axis",
+        "Make the axes of all charts logarithmic, or linear.",
+        train::log_axis,
+    ),
+    CommandRow {
+        argument: "[FILE]",
+        ..row(
+            "export",
+            &["x"],
+            TRAIN,
+            "export",
+            "Write all iterations into a CSV file.",
+            train::export,
+        )
+    },
+    CommandRow {
+        argument: "[RUN]",
+        ..row(
+            "compare",
+            &[],
+            TRAIN,
+            "",
+            "Draw another run's course too: its folder, or its name in runs.",
+            train::compare,
+        )
+    },
+    CommandRow {
+        keys: &["e"],
+        scope: EVALS,
+        ..operator(
+            "evaluate",
+            "[TASKS]",
+            &[],
+            "evaluate",
+            "Ask for an evaluation: a form.",
+            evals::evaluate,
+        )
+    },
+    CommandRow {
+        keys: &["X"],
+        scope: EVALS,
+        ..operator(
+            "cancel-evaluation",
+            "[NUMBER]",
+            &[],
+            "cancel",
+            "Give up the selected evaluation; its trials so far are kept.",
+            evals::cancel,
+        )
+    },
+    CommandRow {
+        keys: &["R"],
+        scope: EVALS,
+        ..operator(
+            "resume-evaluation",
+            "[NUMBER]",
+            &[],
+            "go on",
+            "Go on with the selected evaluation that was cancelled.",
+            evals::resume,
+        )
+    },
+    row(
+        "mark-evaluation",
+        &["space"],
+        EVALS,
+        "mark",
+        "Mark the evaluation: two marked ones are compared.",
+        evals::mark,
+    ),
+    row(
+        "flips",
+        &["f", "enter"],
+        EVALS,
+        "flips",
+        "Show what two evaluations solved differently, or the scores.",
+        evals::flips,
+    ),
+    row(
+        "flip-protocol",
+        &["t"],
+        EVALS,
+        "protocol",
+        "Count flips under the next protocol.",
+        evals::protocol,
+    ),
+    row(
+        "open-stored",
+        &["enter"],
+        REPLAY,
+        "open",
+        "Open the stored success in Rollout.",
+        replay::open,
+    ),
+    row(
+        "next-stored",
+        &["tab"],
+        REPLAY,
+        "entry",
+        "Show the task's next older success.",
+        replay::next_entry,
+    ),
+    row(
+        "previous-stored",
+        &["backtab"],
+        REPLAY,
+        "",
+        "Show the task's next newer success.",
+        replay::previous_entry,
+    ),
+    CommandRow {
+        keys: &["L"],
+        scope: REPLAY,
+        ..operator(
+            "pin",
+            "",
+            &[],
+            "pin",
+            "Keep the success whatever newer ones come, or let it go again.",
+            replay::pin,
+        )
+    },
+    CommandRow {
+        keys: &["D"],
+        scope: REPLAY,
+        ..operator(
+            "drop",
+            "",
+            &[],
+            "drop",
+            "Remove the success from the replay buffer.",
+            replay::drop_stored,
+        )
+    },
+    row(
+        "replay-sort",
+        &["o"],
+        REPLAY,
+        "sort",
+        "Order tasks by last injection, age, name or uses.",
+        replay::sort,
+    ),
+    row(
+        "replay-never",
+        &["E"],
+        REPLAY,
+        "never solved",
+        "Show only tasks that have never succeeded, or all.",
+        replay::only_never,
     ),
     row(
         "filter",
         &["/"],
         LOGS,
         "filter",
-        "Show only rows that contain a text; a leading ! inverts.",
-        view::logs_filter,
+        "Show only rows that match a regular expression; a leading ! inverts.",
+        logs::filter,
     ),
     row(
         "source",
@@ -220,7 +421,66 @@ pub const COMMANDS: &[CommandRow] = &[
         LOGS,
         "source",
         "Show only notices, journal, failures or trainer.",
-        view::logs_source,
+        logs::source,
+    ),
+    row(
+        "open-record",
+        &["enter"],
+        LOGS,
+        "open",
+        "Open the episode of the selected row in Rollout.",
+        logs::open,
+    ),
+    row(
+        "graver",
+        &[">"],
+        LOGS,
+        "level",
+        "Show only graver rows: warnings, then errors.",
+        logs::graver,
+    ),
+    row(
+        "milder",
+        &["<"],
+        LOGS,
+        "",
+        "Show less grave rows too.",
+        logs::milder,
+    ),
+    CommandRow {
+        argument: "[REGEX]",
+        ..row(
+            "search",
+            &["ctrl-f"],
+            LOGS,
+            "",
+            "Look for a regular expression; n and N go on.",
+            logs::search,
+        )
+    },
+    row(
+        "next-match",
+        &["n"],
+        LOGS,
+        "match",
+        "Go to the next older row found; without a search, to a warning or an error.",
+        logs::next_match,
+    ),
+    row(
+        "previous-match",
+        &["N"],
+        LOGS,
+        "",
+        "Go to the next newer row found.",
+        logs::previous_match,
+    ),
+    row(
+        "cause",
+        &["c"],
+        LOGS,
+        "cause",
+        "Go to the first cause of the newest pause.",
+        logs::cause,
     ),
     row(
         "follow-newest",
@@ -312,8 +572,24 @@ pub const COMMANDS: &[CommandRow] = &[
         navigate::train,
     ),
     row(
-        "logs",
+        "evals",
         &["4"],
+        GLOBAL,
+        "",
+        "Is it better, honestly? Evaluations by protocol.",
+        navigate::evals,
+    ),
+    row(
+        "replay",
+        &["5"],
+        GLOBAL,
+        "",
+        "Is replay helping or poisoning? Stored successes by task.",
+        navigate::replay,
+    ),
+    row(
+        "logs",
+        &["6"],
         GLOBAL,
         "",
         "What happened? Notices, failures, commands.",
@@ -415,6 +691,17 @@ pub const COMMANDS: &[CommandRow] = &[
         "Type a command.",
         view::palette,
     ),
+    CommandRow {
+        argument: "[diff RUN]",
+        ..row(
+            "profile",
+            &[],
+            GLOBAL,
+            "",
+            "Show the run's profile, or what differs from another run's.",
+            logs::profile,
+        )
+    },
     row(
         "theme",
         &[],

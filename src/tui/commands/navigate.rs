@@ -6,7 +6,7 @@ use crate::tui::fleet::{
     FleetLayout, rollout_episode, rows_in_order, selected_episode, selected_place,
 };
 use crate::tui::logs::log_rows;
-use crate::tui::train::CHARTS;
+use crate::tui::train::move_cursor;
 use crate::tui::update::Effect;
 
 /// Rows of a page, roughly: less than the smallest list, so that nothing is skipped.
@@ -40,7 +40,9 @@ pub(super) fn first(app: &mut App, _: &str) -> Vec<Effect> {
     match app.ui.screen {
         Screen::Fleet => move_fleet(app, 0, isize::MIN / 2),
         Screen::Rollout => go_to_step(app, 0),
-        Screen::Train => app.ui.train.chart = 0,
+        Screen::Train => move_cursor(&app.run, &mut app.ui.train, isize::MIN / 2),
+        Screen::Evals => crate::tui::evals::move_by(app, isize::MIN / 2),
+        Screen::Replay => crate::tui::replay::move_by(app, 0, isize::MIN / 2),
         Screen::Logs => app.ui.logs.up = log_rows(app).len().saturating_sub(1),
     }
     Vec::new()
@@ -50,7 +52,9 @@ pub(super) fn last(app: &mut App, _: &str) -> Vec<Effect> {
     match app.ui.screen {
         Screen::Fleet => move_fleet(app, 0, isize::MAX / 2),
         Screen::Rollout => go_to_step(app, usize::MAX),
-        Screen::Train => app.ui.train.chart = CHARTS.len() - 1,
+        Screen::Train => app.ui.train.cursor = None,
+        Screen::Evals => crate::tui::evals::move_by(app, isize::MAX / 2),
+        Screen::Replay => crate::tui::replay::move_by(app, 0, isize::MAX / 2),
         Screen::Logs => app.ui.logs.up = 0,
     }
     Vec::new()
@@ -69,10 +73,10 @@ fn move_by(app: &mut App, across: isize, down: isize) -> Vec<Effect> {
     match app.ui.screen {
         Screen::Fleet => move_fleet(app, across, down),
         Screen::Rollout => move_step(app, across + down),
-        Screen::Train => {
-            let chart = app.ui.train.chart as isize + across + down;
-            app.ui.train.chart = chart.rem_euclid(CHARTS.len() as isize) as usize;
-        }
+        Screen::Train if across == 0 => super::train::turn_chart(app, down.signum()),
+        Screen::Train => move_cursor(&app.run, &mut app.ui.train, across),
+        Screen::Evals => crate::tui::evals::move_by(app, across + down),
+        Screen::Replay => crate::tui::replay::move_by(app, across, down),
         Screen::Logs => {
             let newest = log_rows(app).len().saturating_sub(1);
             app.ui.logs.up = app.ui.logs.up.saturating_add_signed(-down).min(newest);
@@ -91,7 +95,7 @@ fn move_fleet(app: &mut App, across: isize, down: isize) {
             let widest = current.cells.len().saturating_sub(1);
             (row, sample.saturating_add_signed(across).min(widest))
         }
-        FleetLayout::Cards => {
+        FleetLayout::Cards | FleetLayout::Gallery => {
             let per_row: Vec<usize> = rows.iter().map(|row| row.cells.len()).collect();
             let place = per_row[..row].iter().sum::<usize>() + sample;
             let all: usize = per_row.iter().sum();
@@ -181,7 +185,7 @@ pub(super) fn open(app: &mut App, _: &str) -> Vec<Effect> {
     go_to(app, Screen::Rollout)
 }
 
-fn go_to(app: &mut App, screen: Screen) -> Vec<Effect> {
+pub(super) fn go_to(app: &mut App, screen: Screen) -> Vec<Effect> {
     if app.ui.screen != screen {
         app.ui.previous = app.ui.screen;
         app.ui.screen = screen;
@@ -201,6 +205,14 @@ pub(super) fn train(app: &mut App, _: &str) -> Vec<Effect> {
     go_to(app, Screen::Train)
 }
 
+pub(super) fn evals(app: &mut App, _: &str) -> Vec<Effect> {
+    go_to(app, Screen::Evals)
+}
+
+pub(super) fn replay(app: &mut App, _: &str) -> Vec<Effect> {
+    go_to(app, Screen::Replay)
+}
+
 pub(super) fn logs(app: &mut App, _: &str) -> Vec<Effect> {
     go_to(app, Screen::Logs)
 }
@@ -217,10 +229,13 @@ pub(super) fn back(app: &mut App, _: &str) -> Vec<Effect> {
     }
     match ui.screen {
         Screen::Rollout if ui.rollout.only_picture => ui.rollout.only_picture = false,
+        Screen::Rollout if ui.rollout.only_thought => ui.rollout.only_thought = false,
+        Screen::Rollout if ui.rollout.compares => ui.rollout.compares = false,
+        Screen::Train if ui.train.cursor.is_some() => ui.train.cursor = None,
         Screen::Train if ui.train.zoomed => ui.train.zoomed = false,
-        Screen::Logs if !ui.logs.filter.is_empty() => ui.logs.filter.clear(),
+        Screen::Logs if ui.logs.filter.is_some() => ui.logs.filter = None,
         Screen::Fleet => ui.fleet.layout = FleetLayout::Matrix,
-        Screen::Rollout | Screen::Train | Screen::Logs => {
+        Screen::Rollout | Screen::Train | Screen::Evals | Screen::Replay | Screen::Logs => {
             return go_to(app, Screen::Fleet);
         }
     }

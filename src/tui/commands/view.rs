@@ -1,18 +1,16 @@
 //! Changing the view: layouts, filters, overlays, the terminal itself.
 
-use crate::tui::app::{App, Link, LogSource, Overlay, QuitChoice};
+use crate::tui::app::{App, Link, Overlay, QuitChoice};
 use crate::tui::fleet::{FleetLayout, FleetSort, reorder};
 use crate::tui::prompt::Prompt;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::update::{Effect, Exit};
 
-/// Fewest iterations a chart shows.
-const MIN_WINDOW: usize = 10;
-
 pub(super) fn fleet_layout(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.fleet.layout = match app.ui.fleet.layout {
         FleetLayout::Matrix => FleetLayout::Cards,
-        FleetLayout::Cards => FleetLayout::Matrix,
+        FleetLayout::Cards => FleetLayout::Gallery,
+        FleetLayout::Gallery => FleetLayout::Matrix,
     };
     Vec::new()
 }
@@ -41,53 +39,31 @@ pub(super) fn rollout_follow(app: &mut App, _: &str) -> Vec<Effect> {
 
 pub(super) fn rollout_picture(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.rollout.only_picture = !app.ui.rollout.only_picture;
+    (app.ui.rollout.only_thought, app.ui.rollout.compares) = (false, false);
     Vec::new()
 }
 
-pub(super) fn train_zoom(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.train.zoomed = !app.ui.train.zoomed;
+pub(super) fn rollout_after(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.rollout.shows_after = !app.ui.rollout.shows_after;
     Vec::new()
 }
 
-pub(super) fn train_wider(app: &mut App, _: &str) -> Vec<Effect> {
-    let all = app.run.history.len();
-    app.ui.train.window = app
-        .ui
-        .train
-        .window
-        .map(|window| 2 * window)
-        .filter(|w| *w < all);
+pub(super) fn rollout_changes(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.rollout.outlines = !app.ui.rollout.outlines;
+    // Asked anew each time, in case the last try failed.
+    app.ui.rollout.asked = None;
     Vec::new()
 }
 
-pub(super) fn train_narrower(app: &mut App, _: &str) -> Vec<Effect> {
-    let shown = app.ui.train.window.unwrap_or(app.run.history.len());
-    if shown > MIN_WINDOW {
-        app.ui.train.window = Some((shown / 2).max(MIN_WINDOW));
-    }
+pub(super) fn rollout_thought(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.rollout.only_thought = !app.ui.rollout.only_thought;
+    (app.ui.rollout.only_picture, app.ui.rollout.compares) = (false, false);
     Vec::new()
 }
 
-/// With an argument sets the filter, without one asks for it.
-pub(super) fn logs_filter(app: &mut App, argument: &str) -> Vec<Effect> {
-    if argument.is_empty() {
-        app.ui.overlay = Some(Overlay::Filter(app.ui.logs.filter.clone()));
-    } else {
-        argument.clone_into(&mut app.ui.logs.filter);
-        app.ui.logs.up = 0;
-    }
-    Vec::new()
-}
-
-pub(super) fn logs_source(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.logs.source = match app.ui.logs.source {
-        LogSource::All => LogSource::Notices,
-        LogSource::Notices => LogSource::Journal,
-        LogSource::Journal => LogSource::Failures,
-        LogSource::Failures => LogSource::Trainer,
-        LogSource::Trainer => LogSource::All,
-    };
-    app.ui.logs.up = 0;
+pub(super) fn rollout_compare(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.rollout.compares = !app.ui.rollout.compares;
+    (app.ui.rollout.only_picture, app.ui.rollout.only_thought) = (false, false);
     Vec::new()
 }
 

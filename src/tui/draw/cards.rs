@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use crate::event::EpisodeState;
 use crate::tui::app::App;
-use crate::tui::fleet::{Cell, FleetRow, RowKey, rows_in_order, selected_place};
+use crate::tui::fleet::{Cell, FleetLayout, FleetRow, RowKey, rows_in_order, selected_place};
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
@@ -16,6 +16,8 @@ use super::sketch::FrameTitle;
 
 /// Least width of a card: a thumbnail in it still shows where windows are.
 const MIN_WIDTH: u16 = 22;
+/// Least width of a picture in the gallery.
+const GALLERY_WIDTH: u16 = 14;
 /// Rows of frame and of the least picture.
 const MIN_HEIGHT: u16 = 6;
 /// Rows and columns of the frame.
@@ -83,11 +85,40 @@ pub(super) fn grid(width: u16, height: u16, count: usize) -> Grid {
     }
 }
 
-/// Cards beside each other on the Cards page.
+/// The grid of pictures without words: as large as they can be with all of them on one page, or
+/// of the least width and on several pages.
+pub(super) fn gallery(width: u16, height: u16, count: usize) -> Grid {
+    let count = (count.max(1) as u16).min(4096);
+    let most = (width / GALLERY_WIDTH).max(1);
+    let tile = |across: u16| {
+        let width = width / across;
+        let height = (width.saturating_sub(FRAME) * 3).div_ceil(8) + FRAME;
+        (width, height.max(3))
+    };
+    let fits = |across: &u16| count.div_ceil(*across) * tile(*across).1 <= height;
+    let across = (1..=most).find(fits).unwrap_or(most);
+    let (width, tile_height) = tile(across);
+    Grid {
+        across,
+        down: (height / tile_height).max(1),
+        width,
+        height: tile_height.min(height.max(1)),
+        text: 0,
+    }
+}
+
+/// Cards beside each other on the page of cards, or of pictures.
 pub fn fleet_cards_across(app: &App) -> u16 {
     let (columns, rows) = app.ui.size;
     let count = rows_in_order(app).iter().map(|row| row.cells.len()).sum();
-    grid(columns, rows.saturating_sub(4), count).across
+    layout(app, columns, rows.saturating_sub(4), count).across
+}
+
+fn layout(app: &App, width: u16, height: u16, count: usize) -> Grid {
+    match app.ui.fleet.layout {
+        FleetLayout::Gallery => gallery(width, height, count),
+        FleetLayout::Matrix | FleetLayout::Cards => grid(width, height, count),
+    }
 }
 
 /// Cards of all samples, the page with the selected one.
@@ -98,7 +129,8 @@ pub(super) fn draw_all(sketch: &mut Sketch<'_>, area: Rect, rows: &[FleetRow]) {
         .collect();
     let (row, sample) = selected_place(sketch.app, rows);
     let selected: usize = rows[..row].iter().map(|row| row.cells.len()).sum::<usize>() + sample;
-    draw_grid(sketch, area, &cards, Some(selected));
+    let grid = layout(sketch.app, area.width, area.height, cards.len());
+    draw_grid(sketch, area, &cards, Some(selected), grid);
 }
 
 /// Cards of one row.
@@ -110,7 +142,8 @@ pub(super) fn draw_row(sketch: &mut Sketch<'_>, area: Rect, row: &FleetRow) {
         .fleet
         .sample
         .min(cards.len().saturating_sub(1));
-    draw_grid(sketch, area, &cards, Some(selected));
+    let grid = grid(area.width, area.height, cards.len());
+    draw_grid(sketch, area, &cards, Some(selected), grid);
 }
 
 fn draw_grid(
@@ -118,8 +151,8 @@ fn draw_grid(
     area: Rect,
     cards: &[(&FleetRow, usize)],
     selected: Option<usize>,
+    grid: Grid,
 ) {
-    let grid = grid(area.width, area.height, cards.len());
     let page = usize::from(grid.across * grid.down);
     let first = selected.unwrap_or(0) / page * page;
     for (place, (row, sample)) in cards.iter().skip(first).take(page).enumerate() {
@@ -152,10 +185,19 @@ fn draw_card(
 ) {
     let app = sketch.app;
     let cell = &row.cells[sample];
-    let title = FrameTitle {
-        left: card_name(row, sample),
-        right: Some((cell.code(), cell_role(cell))),
-        focused: is_selected,
+    // On a tile for a picture alone there is room for one title only.
+    let title = if area.width < MIN_WIDTH {
+        FrameTitle {
+            left: format!("{} {}", card_name(row, sample), cell.short_code()),
+            right: None,
+            focused: is_selected,
+        }
+    } else {
+        FrameTitle {
+            left: card_name(row, sample),
+            right: Some((cell.code(), cell_role(cell))),
+            focused: is_selected,
+        }
     };
     let inner = sketch.frame(area, &title);
     sketch

@@ -26,12 +26,11 @@ pub(super) fn draw_tabs(sketch: &mut Sketch<'_>, area: Rect) {
         at = sketch.put(area, at, 0, "arpo", Role::Brand) + 2;
     }
     for (number, screen) in SCREENS.into_iter().enumerate() {
-        let title = if area.width >= 60 {
-            screen.title()
+        let label = if area.width >= 80 {
+            format!(" {} {} ", number + 1, screen.title())
         } else {
-            &screen.title()[..2]
+            format!(" {}{} ", number + 1, &screen.title()[..2])
         };
-        let label = format!(" {} {title} ", number + 1);
         let role = if sketch.app.ui.screen == screen {
             Role::Selection
         } else {
@@ -109,7 +108,7 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
 /// The role of the trainer's state.
 pub(super) fn state_role(state: TrainerState) -> Role {
     match state {
-        TrainerState::Running => Role::Good,
+        TrainerState::Running | TrainerState::Stepping(_) => Role::Good,
         TrainerState::Starting | TrainerState::Pausing(_) | TrainerState::Stopping => Role::Warning,
         TrainerState::Paused(_) => Role::Replay,
         TrainerState::Finished => Role::Brand,

@@ -25,8 +25,7 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         draw_nothing_yet(sketch, area);
         return;
     }
-    let cards_only = sketch.app.ui.fleet.layout == FleetLayout::Cards;
-    if cards_only && class >= SizeClass::Narrow {
+    if sketch.app.ui.fleet.layout != FleetLayout::Matrix && class >= SizeClass::Narrow {
         cards::draw_all(sketch, area, &rows);
         return;
     }
@@ -117,7 +116,8 @@ fn draw_matrix(sketch: &mut Sketch<'_>, area: Rect, rows: &[FleetRow], framed: b
     };
     let samples = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let columns = Columns::share(usize::from(inner.width), samples);
-    draw_heading(sketch, inner, &columns, samples);
+    let is_desktops = matches!(rows.first().map(|row| row.key), Some(RowKey::Desktops(_)));
+    draw_heading(sketch, inner, &columns, samples, is_desktops);
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(1),
@@ -167,8 +167,15 @@ fn matrix_title(sketch: &Sketch<'_>, rows: &[FleetRow]) -> FrameTitle {
     }
 }
 
-fn draw_heading(sketch: &mut Sketch<'_>, area: Rect, columns: &Columns, samples: usize) {
-    let mut at = sketch.put(area, 0, 0, &pad("  grp", 5), Role::Muted);
+fn draw_heading(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    columns: &Columns,
+    samples: usize,
+    is_desktops: bool,
+) {
+    let label = if is_desktops { "  vm" } else { "  grp" };
+    let mut at = sketch.put(area, 0, 0, &pad(label, 5), Role::Muted);
     at = sketch.put(area, at, 0, &pad(" task", columns.task), Role::Muted);
     for sample in 0..samples {
         let label = if columns.cell == 1 {
@@ -179,7 +186,13 @@ fn draw_heading(sketch: &mut Sketch<'_>, area: Rect, columns: &Columns, samples:
         at = sketch.put(area, at, 0, &pad(&label, columns.cell), Role::Muted);
     }
     if columns.figures {
-        at = sketch.put(area, at, 0, " mean  std ", Role::Muted);
+        let text = if is_desktops {
+            // The longest stand of one of them, and what their actions take.
+            "  age  act "
+        } else {
+            " mean  std "
+        };
+        at = sketch.put(area, at, 0, text, Role::Muted);
     }
     if columns.note > 0 {
         sketch.put(area, at, 0, " note", Role::Muted);
@@ -226,10 +239,10 @@ fn draw_row(
         role,
     );
     for (sample, cell) in row.cells.iter().enumerate() {
-        let code = if columns.cell == 1 {
-            cell.letter().to_string()
-        } else {
-            cell.code()
+        let code = match columns.cell {
+            1 => cell.letter().to_string(),
+            4 => cell.short_code(),
+            _ => cell.code(),
         };
         let start = at;
         sketch.put(area, at, line, &pad(&code, columns.cell), cell_role(cell));
@@ -250,14 +263,10 @@ fn draw_row(
             .push((place, Target::Sample(row.key.number(), sample)));
     }
     if columns.figures {
-        let figure =
-            |value: Option<f64>| value.map_or(figures::NOTHING.to_owned(), figures::fraction);
-        let text = format!(
-            "{}{} ",
-            pad_left(&figure(row.mean), 5),
-            pad_left(&figure(row.std), 5)
-        );
-        at = sketch.put(area, at, line, &text, Role::Text);
+        let (first, second, role) = row_figures(row);
+        at = sketch.put(area, at, line, &pad_left(&first, 5), Role::Text);
+        let text = format!("{} ", pad_left(&second, 5));
+        at = sketch.put(area, at, line, &text, role);
     }
     if columns.note > 0 {
         let (text, role) = note_words(&row.note);
@@ -269,6 +278,26 @@ fn draw_row(
             role,
         );
     }
+}
+
+/// Mean and standard deviation of a group, or that it is dead; for desktops the longest stand
+/// and what an action takes.
+fn row_figures(row: &FleetRow) -> (String, String, Role) {
+    let nothing = || figures::NOTHING.to_owned();
+    if matches!(row.key, RowKey::Desktops(_)) {
+        let age = row.longest_ms.map_or_else(nothing, figures::age);
+        let latency = row.latency_ms.map_or_else(nothing, |ms| match ms {
+            0..1000 => format!("{ms}ms"),
+            _ => figures::duration(ms),
+        });
+        return (age, latency, Role::Text);
+    }
+    let mean = row.mean.map_or_else(nothing, figures::fraction);
+    if row.is_dead() {
+        return (mean, "DEAD".to_owned(), Role::Warning);
+    }
+    let std = row.std.map_or_else(nothing, figures::fraction);
+    (mean, std, Role::Text)
 }
 
 /// The role of a cell's code.

@@ -66,18 +66,23 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
 
 fn list_title(sketch: &Sketch<'_>, count: usize) -> FrameTitle {
     let logs = &sketch.app.ui.logs;
-    let filter = if logs.filter.is_empty() {
-        String::new()
-    } else {
-        format!("  filter /{}/", one_line(&logs.filter))
-    };
+    let filter = logs.filter.as_ref().map_or(String::new(), |filter| {
+        format!("  filter /{}/", one_line(&filter.text))
+    });
+    let search = logs.search.as_ref().map_or(String::new(), |search| {
+        format!("  search /{}/", one_line(&search.text))
+    });
     let follows = if logs.up == 0 {
         ("following", Role::Good)
     } else {
         ("held", Role::Warning)
     };
     FrameTitle {
-        left: format!("{count} rows  source {}{filter}", source_name(logs.source)),
+        left: format!(
+            "{count} rows  level {} and up  source {}{filter}{search}",
+            logs.least.name(),
+            source_name(logs.source)
+        ),
         right: Some((follows.0.to_owned(), follows.1)),
         focused: true,
     }
@@ -142,6 +147,10 @@ fn draw_detail(sketch: &mut Sketch<'_>, area: Rect, row: &LogRow) {
     };
     sketch.text(body, &row.text, Role::Text, 0);
     let mut facts = Vec::new();
+    if let Some(command) = &row.command {
+        let run = one_line(sketch.app.run_name());
+        facts.push(format!("$ arpo ctl {run} {}", wording::ctl(command)));
+    }
     if row.count > 1 {
         facts.push(format!(
             "{} times since {}",
@@ -151,8 +160,8 @@ fn draw_detail(sketch: &mut Sketch<'_>, area: Rect, row: &LogRow) {
     }
     if let Some(episode) = row.episode.and_then(|id| sketch.app.run.episodes.get(&id)) {
         facts.push(format!(
-            "episode {} of {}",
-            episode.id,
+            "enter: {} of {}",
+            crate::tui::fleet::episode_name(episode),
             one_line(&episode.task.0)
         ));
         facts.extend(episode.end.map(|end| wording::end(end).to_owned()));

@@ -3,18 +3,23 @@
 
 mod cards;
 mod chrome;
+mod evals;
 mod fleet;
 mod help;
 mod logs;
 mod overlay;
 mod plot;
 mod preview;
+mod replay;
 mod rollout;
+mod siblings;
+mod signal;
 mod sketch;
 mod small;
 #[cfg(test)]
 mod tests;
 mod train;
+mod train_panes;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -80,6 +85,8 @@ fn draw_pages(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         Screen::Fleet => fleet::draw(sketch, page, class),
         Screen::Rollout => rollout::draw(sketch, page, class),
         Screen::Train => train::draw(sketch, page, class),
+        Screen::Evals => evals::draw(sketch, page, class),
+        Screen::Replay => replay::draw(sketch, page, class),
         Screen::Logs => logs::draw(sketch, page, class),
     }
 }
@@ -89,7 +96,14 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
         None => {}
         Some(Overlay::Help { scroll }) => help::draw(sketch, area, *scroll),
         Some(Overlay::Prompt(prompt)) => overlay::draw_prompt(sketch, area, prompt),
-        Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, text),
+        Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, "Filter", text),
+        Some(Overlay::Search(text)) => overlay::draw_filter(sketch, area, "Search", text),
+        Some(Overlay::Text {
+            title,
+            lines,
+            scroll,
+        }) => overlay::draw_text(sketch, area, title, lines, *scroll),
+        Some(Overlay::Launch(form)) => overlay::draw_launch(sketch, area, form),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
     }
 }

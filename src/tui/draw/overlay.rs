@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::tui::app::QuitChoice;
+use crate::tui::launch::{FIELDS, LaunchForm, rule};
 use crate::tui::prompt::Prompt;
 use crate::tui::text::{one_line, pad, width};
 use crate::tui::theme::Role;
@@ -98,12 +99,12 @@ fn cursor_style(sketch: &Sketch<'_>) -> ratatui::style::Style {
         .add_modifier(ratatui::style::Modifier::REVERSED)
 }
 
-pub(super) fn draw_filter(sketch: &mut Sketch<'_>, area: Rect, text: &str) {
+pub(super) fn draw_filter(sketch: &mut Sketch<'_>, area: Rect, name: &str, text: &str) {
     let place = popup(area, 60, 3);
     sketch.clear(place);
     let title = FrameTitle {
-        left: "Filter".to_owned(),
-        right: Some(("! inverts, enter applies".to_owned(), Role::Muted)),
+        left: name.to_owned(),
+        right: Some(("regex, ! inverts, enter applies".to_owned(), Role::Muted)),
         focused: true,
     };
     let inner = sketch.frame(place, &title);
@@ -154,4 +155,88 @@ pub(super) fn draw_quit(sketch: &mut Sketch<'_>, area: Rect, choice: QuitChoice)
         }
         at += width(label) as u16 + 2;
     }
+}
+
+/// A text over nearly the whole screen.
+pub(super) fn draw_text(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    title: &str,
+    lines: &[String],
+    scroll: usize,
+) {
+    let place = popup(
+        area,
+        area.width.min(110),
+        area.height.saturating_sub(4).max(3),
+    );
+    sketch.clear(place);
+    let height = usize::from(place.height.saturating_sub(2));
+    let first = scroll.min(lines.len().saturating_sub(height));
+    let last = lines.len().min(first + height);
+    let title = FrameTitle {
+        left: one_line(title),
+        right: Some((
+            format!("{}-{last} of {}, esc closes", first + 1, lines.len()),
+            Role::Muted,
+        )),
+        focused: true,
+    };
+    let inner = sketch.frame(place, &title);
+    for (row, line) in lines.iter().skip(first).take(height).enumerate() {
+        let line = crate::tui::text::clean(line);
+        let role = match line.trim_start().chars().next() {
+            Some('+') => Role::Good,
+            Some('-') => Role::Bad,
+            Some('#') => Role::Muted,
+            _ => Role::Text,
+        };
+        sketch.put(inner, 1, row as u16, &line, role);
+    }
+}
+
+/// The form an evaluation is asked for with.
+pub(super) fn draw_launch(sketch: &mut Sketch<'_>, area: Rect, form: &LaunchForm) {
+    let place = popup(area, 76, FIELDS.len() as u16 + 7);
+    sketch.clear(place);
+    let title = FrameTitle {
+        left: "Evaluate".to_owned(),
+        right: Some(("enter launches, esc gives up".to_owned(), Role::Muted)),
+        focused: true,
+    };
+    let inner = sketch.frame(place, &title);
+    for (line, field) in FIELDS.into_iter().enumerate() {
+        let line = line as u16;
+        let is_focused = form.field() == field;
+        let role = if is_focused { Role::Focus } else { Role::Muted };
+        let pointer = if is_focused { "▸" } else { " " };
+        let label = format!("{pointer} {}", pad(field.label(), 16));
+        let at = sketch.put(inner, 0, line, &label, role);
+        let at = sketch.put(
+            inner,
+            at,
+            line,
+            &one_line_kept(&form.shown(field)),
+            Role::Text,
+        );
+        if is_focused {
+            sketch.put_styled(inner, at, line, " ", cursor_style(sketch));
+        }
+    }
+    let run = &sketch.app.run;
+    let below = FIELDS.len() as u16 + 1;
+    let rule = format!("{}: {}", form.protocol.name(), rule(form.protocol));
+    sketch.put(inner, 2, below, &rule, Role::Muted);
+    sketch.put(inner, 2, below + 1, &form.cost(run), Role::Warning);
+    let problem = form.error.clone().or_else(|| form.request(run).err());
+    match problem {
+        Some(problem) => sketch.put(inner, 2, below + 3, &problem, Role::Danger),
+        None => sketch.put(
+            inner,
+            2,
+            below + 3,
+            "↑↓ field  ←→ choose  all three protocols are scored",
+            Role::Muted,
+        ),
+    };
 }

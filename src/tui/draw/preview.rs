@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::event::{EpisodeState, StepState};
+use crate::tui::app::App;
 use crate::tui::fleet::{FleetRow, episode_name, selected_place};
 use crate::tui::picture::Mark;
 use crate::tui::text::{one_line, pad, wrap};
@@ -133,10 +134,33 @@ fn draw_words(
     pen.line(
         sketch,
         "desktop",
-        &format!("{}  {ended}  {ran}", episode.desktop),
+        &format!(
+            "{}  {ended}  {ran}{}",
+            episode.desktop,
+            desktop_words(sketch.app, episode)
+        ),
     );
     pen.signal(sketch, episode);
     pen.steps(sketch, episode);
+}
+
+/// How old an episode's desktop's picture is, what its actions take, what went wrong on it.
+fn desktop_words(app: &App, episode: &EpisodeState) -> String {
+    let mut words = String::new();
+    let times = || episode.steps.iter().filter(|step| step.finished);
+    if let Some(last) = times().next_back() {
+        words = format!("  acts in {}", figures::duration(last.act_ms));
+    }
+    if let (true, Some(step)) = (episode.is_running(), episode.steps.last()) {
+        let age = app.run_now_ms().saturating_sub(step.observed_ms);
+        words = format!("{words}  frame {} old", figures::age(age));
+    }
+    let desktop = app.run.desktops.get(episode.desktop as usize);
+    match desktop.map_or(0, |desktop| desktop.errors) {
+        0 => words,
+        1 => format!("{words}  1 error"),
+        errors => format!("{words}  {errors} errors"),
+    }
 }
 
 /// Labelled rows, one below the other.

@@ -3,16 +3,21 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::event::{EpisodeState, GroupState, StepState};
+use crate::event::{EpisodeState, StepSignal, StepState};
+use crate::tui::app::App;
+use crate::tui::changes::Changes;
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::Mark;
-use crate::tui::text::{one_line, pad_left};
+use crate::tui::rollout::{screens, shown_step};
+use crate::tui::text::{one_line, pad, pad_left, wrap};
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
 use crate::tui::{figures, wording};
 
 use super::Sketch;
+use super::siblings;
+use super::signal::{draw_signal, outcome_role, outcome_words};
 use super::sketch::FrameTitle;
 
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
@@ -24,10 +29,18 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         );
         return;
     };
-    let newest = episode.steps.len().saturating_sub(1);
-    let at = sketch.app.ui.rollout.step.unwrap_or(newest).min(newest);
-    if sketch.app.ui.rollout.only_picture {
+    let at = shown_step(sketch.app, episode);
+    let view = &sketch.app.ui.rollout;
+    if view.only_picture {
         draw_picture(sketch, area, episode, at);
+        return;
+    }
+    if view.only_thought && class >= SizeClass::Narrow {
+        draw_thought(sketch, area, episode, at);
+        return;
+    }
+    if view.compares && class >= SizeClass::Narrow {
+        siblings::draw(sketch, area, episode, at);
         return;
     }
     match class {
@@ -66,7 +79,7 @@ fn draw_wide(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: us
     let [thought, signal] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Length(54)]).areas(bottom);
     draw_thought(sketch, thought, episode, at);
-    draw_signal(sketch, signal, episode, at);
+    draw_signal(sketch, signal, episode);
 }
 
 fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
@@ -96,7 +109,7 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
         inner,
         0,
         0,
-        &format!("  #  {}  time  tok", crate::tui::text::pad("action", room)),
+        &format!("  #  {}  time  tok", pad("action", room)),
         Role::Muted,
     );
     let list = Rect {
@@ -138,7 +151,7 @@ fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepStat
         (None, false) => ("thinking".to_owned(), Role::Running),
     };
     let at = sketch.put(area, 0, 0, &format!("{:>3}  ", number + 1), Role::Muted);
-    sketch.put(area, at, 0, &crate::tui::text::pad(&text, room), role);
+    sketch.put(area, at, 0, &pad(&text, room), role);
     if step.finished {
         let took = figures::duration(step.generate_ms + step.act_ms);
         let tokens = step.reply_tokens.to_string();
@@ -150,225 +163,201 @@ fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepStat
     }
 }
 
+/// The screen before the step's action with the action drawn on it, or the one after it.
 fn draw_picture(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
+    let view = &sketch.app.ui.rollout;
     let step = episode.steps.get(at);
-    let observed = step.map_or(0, |step| step.observed_ms);
-    let age = sketch.app.run_now_ms().saturating_sub(observed);
+    let (before, after) = screens(episode, at);
+    let image = if view.shows_after { after } else { before };
     let title = FrameTitle {
-        left: format!("Screen at step {}", at + 1),
-        right: (episode.is_running() && observed > 0)
-            .then(|| (format!("{} old", figures::age(age)), Role::Muted)),
+        left: if view.shows_after {
+            format!("Screen after step {}", at + 1)
+        } else {
+            format!("Screen at step {}", at + 1)
+        },
+        right: picture_state(sketch.app, episode, at),
         focused: false,
     };
     let inner = sketch.frame(area, &title);
-    let mark = step.and_then(|step| step.actions.iter().find_map(Mark::of));
-    sketch.picture(
-        inner,
-        step.and_then(|step| step.image.as_ref()),
-        None,
-        mark.as_ref(),
-    );
+    if view.shows_after && after.is_none() {
+        sketch.center(inner, "no screen after this step yet", Role::Muted);
+        return;
+    }
+    let mut marks = Vec::new();
+    if !view.shows_after {
+        marks.extend(step.and_then(|step| step.actions.iter().find_map(Mark::of)));
+    }
+    if view.outlines
+        && let Some(Ok(changes)) = changes_of(sketch.app, episode, at)
+    {
+        let regions = changes.regions.iter();
+        marks.extend(regions.map(|region| Mark::Region(region.from, region.to)));
+    }
+    sketch.picture(inner, image, None, Some(&Mark::All(marks)));
+}
+
+/// What the outlined step changed, once that is known.
+fn changes_of<'a>(
+    app: &'a App,
+    episode: &EpisodeState,
+    at: usize,
+) -> Option<&'a Result<Changes, String>> {
+    let (before, after, changes) = app.ui.rollout.changes.as_ref()?;
+    (screens(episode, at) == (Some(before), Some(after))).then_some(changes)
+}
+
+/// What the step changed, or how old the screen is.
+fn picture_state(app: &App, episode: &EpisodeState, at: usize) -> Option<(String, Role)> {
+    if app.ui.rollout.outlines {
+        return Some(match changes_of(app, episode, at) {
+            Some(Ok(changes)) if changes.count == 0 => {
+                ("nothing changed".to_owned(), Role::Warning)
+            }
+            Some(Ok(changes)) => {
+                let regions = if changes.count == 1 {
+                    "region"
+                } else {
+                    "regions"
+                };
+                let share = figures::percent(changes.share);
+                (
+                    format!("changed: {} {regions}, {share} of pixels", changes.count),
+                    Role::Running,
+                )
+            }
+            Some(Err(reason)) => (format!("cannot compare: {reason}"), Role::Danger),
+            None if screens(episode, at).1.is_none() => {
+                ("no screen after it yet".to_owned(), Role::Muted)
+            }
+            None => ("comparing".to_owned(), Role::Muted),
+        });
+    }
+    let observed = episode.steps.get(at).map_or(0, |step| step.observed_ms);
+    let age = app.run_now_ms().saturating_sub(observed);
+    (episode.is_running() && observed > 0)
+        .then(|| (format!("{} old", figures::age(age)), Role::Muted))
 }
 
 fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
     let Some(step) = episode.steps.get(at) else {
+        let left = "Thought".to_owned();
         sketch.frame(
             area,
             &FrameTitle {
-                left: "Thought".to_owned(),
+                left,
                 ..FrameTitle::default()
             },
         );
         return;
     };
+    // What is inside the frame, the task's row and the two or three below it left out.
+    let width = usize::from(area.width.saturating_sub(2));
+    let wanted = if episode.learned.get(at).is_some() {
+        5
+    } else {
+        3
+    };
+    // At least two rows are left to the thought itself.
+    let facts = wanted.min(area.height.saturating_sub(5)).max(2);
+    let task_rows = u16::from(area.height >= 6);
+    let height = area.height.saturating_sub(2 + task_rows + facts);
+    let lines = wrap(&step.thought, width).len();
+    let last = lines.saturating_sub(usize::from(height));
+    let skip = sketch.app.ui.rollout.thought_scroll.min(last);
+    let mut state = format!("{} tokens", step.reply_tokens);
+    if step.finished {
+        let logprob = figures::short(step.mean_logprob.0);
+        state = format!("log-prob {logprob} nats  {state}");
+    }
+    if last > 0 {
+        let shown = (skip + usize::from(height)).min(lines);
+        state = format!("lines {}-{shown} of {lines}  {state}", skip + 1);
+    }
     let title = FrameTitle {
         left: format!("Thought at step {}", at + 1),
-        right: Some((format!("{} tokens", step.reply_tokens), Role::Muted)),
-        focused: false,
+        right: Some((state, Role::Muted)),
+        focused: sketch.app.ui.rollout.only_thought,
     };
     let inner = sketch.frame(area, &title);
+    if task_rows > 0 {
+        let task = instruction(&sketch.app.run, episode).unwrap_or(episode.task.0.as_str());
+        let at = sketch.put(inner, 0, 0, "task    ", Role::Muted);
+        sketch.put(inner, at, 0, &one_line(task), Role::Muted);
+    }
+    let thought = Rect {
+        y: inner.y + task_rows,
+        height: height.min(inner.height),
+        ..inner
+    };
+    sketch.text(thought, &step.thought, Role::Text, skip);
+    let rows = fact_rows(sketch.app, episode, step, at);
+    let below = inner.height.saturating_sub(facts);
+    for (row, (label, text, role)) in rows.into_iter().enumerate().take(usize::from(facts)) {
+        let row = below + row as u16;
+        let next = sketch.put(inner, 0, row, &pad(label, 8), Role::Muted);
+        sketch.put(inner, next, row, &text, role);
+    }
+}
+
+/// What the last update made of a reply: its ratios, then what was clipped.
+fn signal_words(signal: &StepSignal) -> [String; 2] {
+    [
+        format!(
+            "ratio {} [{}, {}], log-prob {} nats/token",
+            figures::short(signal.ratio.0),
+            figures::short(signal.ratio_min.0),
+            figures::short(signal.ratio_max.0),
+            figures::short(signal.logprob.0),
+        ),
+        format!(
+            "clipped high {}, low {}, entropy {} nats/token",
+            figures::percent(signal.clip_high.0),
+            figures::percent(signal.clip_low.0),
+            figures::short(signal.entropy.0),
+        ),
+    ]
+}
+
+/// What came of a step: the parsed action, the guest's part, the context.
+fn fact_rows(
+    app: &App,
+    episode: &EpisodeState,
+    step: &StepState,
+    at: usize,
+) -> Vec<(&'static str, String, Role)> {
     let (action, role) = match (&step.malformed, step.finished) {
         (Some(reason), _) => (format!("did not parse: {}", one_line(reason)), Role::Bad),
         (None, true) => (wording::actions(&step.actions), Role::Running),
         (None, false) => ("writing".to_owned(), Role::Muted),
     };
-    let task = instruction(&sketch.app.run, episode).unwrap_or(episode.task.0.as_str());
-    let task_rows = u16::from(inner.height >= 4);
-    if task_rows > 0 {
-        let at = sketch.put(inner, 0, 0, "task   ", Role::Muted);
-        sketch.put(inner, at, 0, &one_line(task), Role::Muted);
-    }
-    let thought = Rect {
-        y: inner.y + task_rows,
-        height: inner.height.saturating_sub(task_rows + 2),
-        ..inner
-    };
-    let skip = sketch.app.ui.rollout.thought_scroll;
-    sketch.text(thought, &step.thought, Role::Text, skip);
-    let last = inner.height.saturating_sub(2);
-    let next = sketch.put(inner, 0, last, "action ", Role::Muted);
-    sketch.put(inner, next, last, &action, role);
+    let mut rows = vec![("action", action, role)];
     if step.finished {
+        let answer = if step.malformed.is_some() {
+            "not asked".to_owned()
+        } else {
+            format!("done in {}", figures::duration(step.act_ms))
+        };
         let timing = format!(
-            "wrote in {}, acted in {}, mean log-prob {}",
+            "{answer}, reply written in {}",
             figures::duration(step.generate_ms),
-            figures::duration(step.act_ms),
-            figures::short(step.mean_logprob.0),
         );
-        sketch.put(inner, 0, last + 1, &timing, Role::Muted);
+        rows.push(("guest", timing, Role::Muted));
     }
-}
-
-fn outcome_words(episode: &EpisodeState) -> String {
-    match (&episode.failure, episode.outcome) {
-        (Some(failure), _) => wording::error_class(failure.class).to_owned(),
-        (None, Some(outcome)) => format!("outcome {}", figures::fraction(f64::from(outcome))),
-        (None, None) => "ended".to_owned(),
+    if let Some(failure) = &episode.failure {
+        let class = wording::error_class(failure.class);
+        let text = format!("{class}: {}", one_line(&failure.message));
+        rows.insert(1, ("fault", text, Role::Danger));
     }
-}
-
-fn outcome_role(episode: &EpisodeState) -> Role {
-    match (&episode.failure, episode.outcome) {
-        (Some(_), _) => Role::Danger,
-        (None, Some(outcome)) if outcome > 0.5 => Role::Good,
-        (None, _) => Role::Bad,
+    if let Some(signal) = episode.learned.get(at) {
+        let [ratio, clip] = signal_words(signal);
+        rows.push(("trained", ratio, Role::Text));
+        rows.push(("", clip, Role::Text));
     }
-}
-
-/// What training makes of the episode and of its siblings.
-fn draw_signal(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
-    let title = FrameTitle {
-        left: "Learning signal".to_owned(),
-        ..FrameTitle::default()
-    };
-    let inner = sketch.frame(area, &title);
-    let mut row = 0;
-    for (label, text, role) in signal_rows(episode) {
-        let column = sketch.put(inner, 0, row, &format!("{label:<11}"), Role::Muted);
-        sketch.put(inner, column, row, &text, role);
-        row += 1;
+    let context = app.run.header.as_ref().map_or(0, |h| h.context_tokens);
+    if !episode.is_running() && context > 0 {
+        let left = context.saturating_sub(episode.tokens);
+        let text = format!("{} of {context} tokens used, {left} left", episode.tokens);
+        rows.push(("context", text, Role::Muted));
     }
-    let group = episode.group.and_then(|id| sketch.app.run.groups.get(&id));
-    if let Some(group) = group {
-        row += 1;
-        draw_siblings(sketch, inner, row, group, episode, at);
-    }
-}
-
-fn signal_rows(episode: &EpisodeState) -> Vec<(&'static str, String, Role)> {
-    let number = |value: Option<f32>| match value {
-        Some(value) => figures::fraction(f64::from(value)),
-        None => "pending".to_owned(),
-    };
-    let end = episode
-        .end
-        .map_or(String::new(), |end| format!("  {}", wording::end(end)));
-    let mut rows = vec![
-        (
-            "outcome",
-            format!("{}{end}", number(episode.outcome)),
-            outcome_role_or_text(episode),
-        ),
-        ("format", number(episode.format), Role::Text),
-        ("reward", number(episode.reward), Role::Text),
-    ];
-    let advantage = match episode.advantage {
-        Some(advantage) => figures::signed(advantage.0),
-        None => "pending".to_owned(),
-    };
-    rows.push(("advantage", advantage, Role::Text));
-    if let Some(source) = episode.replaced_by {
-        rows.push(("replay", format!("replaced by {source}"), Role::Replay));
-    } else if episode.stored {
-        rows.push(("replay", "stored".to_owned(), Role::Replay));
-    }
-    let tokens = format!(
-        "{} in all, {} sampled",
-        figures::count(u64::from(episode.tokens)),
-        figures::count(u64::from(episode.sampled_tokens)),
-    );
-    rows.push(("tokens", tokens, Role::Text));
     rows
-}
-
-fn outcome_role_or_text(episode: &EpisodeState) -> Role {
-    if episode.ended_ms.is_some() {
-        outcome_role(episode)
-    } else {
-        Role::Muted
-    }
-}
-
-/// Siblings side by side: outcome, advantage, steps; the one shown is selected.
-fn draw_siblings(
-    sketch: &mut Sketch<'_>,
-    area: Rect,
-    row: u16,
-    group: &GroupState,
-    shown: &EpisodeState,
-    _at: usize,
-) {
-    const CELLS: u16 = 5;
-    let std = group.std.map_or(String::new(), |std| {
-        format!("  std {}", figures::fraction(std.0))
-    });
-    let line = format!("group g{:02}{std}", group.id.index);
-    sketch.put(area, 0, row, &line, Role::Muted);
-    for (label, below) in [("outcome", 2), ("advantage", 3), ("steps", 4)] {
-        sketch.put(area, 0, row + below, label, Role::Muted);
-    }
-    for (place, member) in group.members.iter().enumerate() {
-        let column = 11 + place as u16 * CELLS;
-        if column + CELLS > area.width {
-            break;
-        }
-        sketch.put(area, column, row + 1, &format!("s{place}"), Role::Muted);
-        let episode = member.and_then(|id| sketch.app.run.episodes.get(&id));
-        if let Some(episode) = episode {
-            draw_sibling(sketch, area, column, row + 1, episode);
-            if episode.id == shown.id {
-                let place = Rect {
-                    x: area.x + column,
-                    y: area.y + row + 1,
-                    width: CELLS - 1,
-                    height: 4,
-                };
-                sketch.select(place.intersection(area));
-            }
-        }
-    }
-}
-
-fn draw_sibling(
-    sketch: &mut Sketch<'_>,
-    area: Rect,
-    column: u16,
-    row: u16,
-    episode: &EpisodeState,
-) {
-    let outcome = match (&episode.failure, episode.outcome) {
-        (Some(_), _) => "X!".to_owned(),
-        (None, Some(outcome)) => figures::fraction(f64::from(outcome)),
-        (None, None) => figures::NOTHING.to_owned(),
-    };
-    sketch.put(
-        area,
-        column,
-        row + 1,
-        &outcome,
-        outcome_role_or_text(episode),
-    );
-    let (advantage, role) = match (episode.replaced_by, episode.advantage) {
-        (Some(_), _) => ("~".to_owned(), Role::Replay),
-        (None, Some(advantage)) => (figures::signed(advantage.0), Role::Text),
-        (None, None) => (figures::NOTHING.to_owned(), Role::Muted),
-    };
-    sketch.put(area, column, row + 2, &advantage, role);
-    sketch.put(
-        area,
-        column,
-        row + 3,
-        &episode.steps.len().to_string(),
-        Role::Muted,
-    );
 }

@@ -97,6 +97,7 @@ fn plots_go_from_corner_to_corner() {
         span: 3,
         top: Some(1.0),
         format: figures::fraction,
+        ..Plot::default()
     };
     plot::draw(&mut Sketch::new(&app, &mut buffer), area, &plot);
     let drawn = lines(&buffer);
@@ -133,6 +134,7 @@ fn plots_survive_gaps_and_single_points() {
             span,
             top: None,
             format: figures::short,
+            ..Plot::default()
         };
         plot::draw(&mut Sketch::new(&app, &mut buffer), area, &plot);
     }

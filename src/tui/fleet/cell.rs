@@ -60,6 +60,21 @@ impl Cell {
         }
     }
 
+    /// Its code in at most three cells, so that four leave a gap: outcomes have one digit.
+    pub fn short_code(&self) -> String {
+        let digit = |outcome: f32| match outcome {
+            o if o >= 0.95 => "1".to_owned(),
+            o if o < 0.05 => "0".to_owned(),
+            o => format!(".{:.0}", (o * 10.0).clamp(1.0, 9.0)),
+        };
+        match self.kind {
+            CellKind::Done(outcome) => format!("D{}", digit(outcome)),
+            CellKind::Malformed(outcome) => format!("F{}", digit(outcome)),
+            CellKind::Replayed(Some(reward)) => format!("~{}", digit(reward)),
+            _ => self.code(),
+        }
+    }
+
     /// Its code in one character, for small terminals.
     pub fn letter(&self) -> char {
         match self.kind {

@@ -35,12 +35,14 @@ pub enum FleetLayout {
     Matrix,
     /// Cards of all samples.
     Cards,
+    /// Pictures of all samples, with hardly a word.
+    Gallery,
 }
 
 /// View of the Fleet screen.
 #[derive(Clone, Debug, Default)]
 pub struct FleetUi {
-    /// Matrix or cards.
+    /// Matrix, cards or gallery.
     pub layout: FleetLayout,
     /// Order of rows.
     pub sort: FleetSort,

@@ -76,6 +76,17 @@ pub struct FleetRow {
     pub attention: Attention,
     /// When it was last heard of, `at_ms`.
     pub heard_ms: u64,
+    /// How long the sample at work that moved least recently has stood, ms.
+    pub longest_ms: Option<u64>,
+    /// Median of what desktops took for an action in its samples, ms of the run's clock.
+    pub latency_ms: Option<u64>,
+}
+
+impl FleetRow {
+    /// Whether all its samples are in and none differs: it has no gradient.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.note, Note::AllFail | Note::AllPass)
+    }
 }
 
 /// All rows by number.
@@ -138,6 +149,8 @@ fn group_row(run: &RunState, group: &GroupState, stuck_after_ms: u64, now_ms: u6
         std: std.filter(|std| std.is_finite()),
         attention: Attention::of(&note, &cells),
         heard_ms: last_heard(run, &cells, group.started_ms),
+        longest_ms: longest_stand(&cells, now_ms),
+        latency_ms: action_median_ms(run, &cells),
         note,
         cells,
     }
@@ -229,9 +242,34 @@ fn desktop_row(
         std: None,
         attention: Attention::of(&note, &cells),
         heard_ms: last_heard(run, &cells, 0),
+        longest_ms: longest_stand(&cells, now_ms),
+        latency_ms: action_median_ms(run, &cells),
         note,
         cells,
     }
+}
+
+fn longest_stand(cells: &[Cell], now_ms: u64) -> Option<u64> {
+    let at_work = cells.iter().filter(|cell| cell.is_at_work());
+    at_work
+        .map(|cell| now_ms.saturating_sub(cell.since_ms))
+        .max()
+}
+
+fn action_median_ms(run: &RunState, cells: &[Cell]) -> Option<u64> {
+    let episodes = cells
+        .iter()
+        .filter_map(|cell| run.episodes.get(&cell.episode?));
+    let steps = episodes.flat_map(|episode| &episode.steps);
+    let mut times: Vec<u64> = steps
+        .filter(|step| step.finished && step.malformed.is_none())
+        .map(|step| step.act_ms)
+        .collect();
+    if times.is_empty() {
+        return None;
+    }
+    let middle = times.len() / 2;
+    Some(*times.select_nth_unstable(middle).1)
 }
 
 fn outcomes(run: &RunState, cells: &[Cell]) -> Vec<f64> {

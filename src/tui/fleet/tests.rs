@@ -32,6 +32,21 @@ fn codes_need_no_color_and_fit_four_cells() {
         let cell = cell(kind);
         assert_eq!((cell.code().as_str(), cell.letter()), (code, letter));
         assert!(crate::tui::text::width(&cell.code()) <= 4);
+        assert!(crate::tui::text::width(&cell.short_code()) <= 3);
+    }
+}
+
+#[test]
+fn short_codes_keep_one_digit() {
+    for (outcome, code) in [
+        (1.0, "D1"),
+        (0.0, "D0"),
+        (0.62, "D.6"),
+        (0.97, "D1"),
+        (0.94, "D.9"),
+        (0.06, "D.1"),
+    ] {
+        assert_eq!(cell(CellKind::Done(outcome)).short_code(), code);
     }
 }
 

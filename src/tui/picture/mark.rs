@@ -21,6 +21,10 @@ pub enum Mark {
     Point(Point),
     /// A drag.
     Line(Point, Point),
+    /// A region, by two corners.
+    Region(Point, Point),
+    /// Several, later ones above earlier ones.
+    All(Vec<Mark>),
 }
 
 impl Mark {
@@ -47,14 +51,20 @@ impl Mark {
     /// A copy of `raster` with the mark on it.
     pub fn drawn_on(&self, raster: &Raster) -> Raster {
         let mut drawn = raster.clone();
-        match self {
-            Mark::Point(at) => draw_ring(&mut drawn, *at),
-            Mark::Line(from, to) => {
-                draw_line(&mut drawn, *from, *to);
-                draw_ring(&mut drawn, *to);
-            }
-        }
+        self.draw(&mut drawn);
         drawn
+    }
+
+    fn draw(&self, raster: &mut Raster) {
+        match self {
+            Mark::Point(at) => draw_ring(raster, *at),
+            Mark::Line(from, to) => {
+                draw_line(raster, *from, *to);
+                draw_ring(raster, *to);
+            }
+            Mark::Region(from, to) => draw_box(raster, *from, *to),
+            Mark::All(marks) => marks.iter().for_each(|mark| mark.draw(raster)),
+        }
     }
 }
 
@@ -82,6 +92,22 @@ fn draw_ring(raster: &mut Raster, at: Point) {
                 *dot = HALO;
             }
         }
+    }
+}
+
+/// The four edges; at the far ones the last dots within, so that none falls off the picture.
+fn draw_box(raster: &mut Raster, from: Point, to: Point) {
+    let dot = |size: u32, dots: usize| size as f32 / dots.max(1) as f32;
+    let right = to.x - dot(raster.source.width, raster.width()) / 2.0;
+    let below = to.y - dot(raster.source.height, raster.height()) / 2.0;
+    let corners = [
+        from,
+        Point { x: right, ..from },
+        Point { x: right, y: below },
+        Point { y: below, ..from },
+    ];
+    for (place, corner) in corners.iter().enumerate() {
+        draw_line(raster, *corner, corners[(place + 1) % 4]);
     }
 }
 

@@ -152,7 +152,8 @@ fn push_glyphs(
 }
 
 /// If `next` is a closing mark, removes and returns the end of `line` from its last glyph that
-/// may begin a line, unless that would empty the line.
+/// may begin a line, or from the beginning of that glyph's word, unless that would empty the
+/// line.
 fn carried_glyphs(next: &str, line: &mut String) -> String {
     if !begins_with_closing_mark(next) {
         return String::new();
@@ -162,9 +163,22 @@ fn carried_glyphs(next: &str, line: &mut String) -> String {
         .rev()
         .find(|(_, glyph)| !begins_with_closing_mark(glyph));
     match last {
-        Some((start, _)) if start > 0 => line.split_off(start),
+        Some((start, glyph)) if start > 0 => {
+            let word = word_start(line, start, glyph);
+            line.split_off(if word > 0 { word } else { start })
+        }
         _ => String::new(),
     }
+}
+
+/// Where the word begins that `glyph` at `start` is the end of; a wide glyph is its own word.
+fn word_start(line: &str, start: usize, glyph: &str) -> usize {
+    if UnicodeWidthStr::width(glyph) != 1 {
+        return start;
+    }
+    let before = line[..start].grapheme_indices(true).rev();
+    let same_word = before.take_while(|(_, glyph)| width(glyph) == 1 && !glyph.trim().is_empty());
+    same_word.last().map_or(start, |(first, _)| first)
 }
 
 fn begins_with_closing_mark(piece: &str) -> bool {

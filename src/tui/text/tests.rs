@@ -57,6 +57,11 @@ fn lines_break_between_words_and_glyphs() {
 #[test]
 fn no_line_begins_with_a_closing_mark() {
     check_wrap("点击命中。然后", 8, &["点击命", "中。然后"]);
+    // A word goes along as a whole where it has a line to go to.
+    check_wrap("it is altogether, yes", 16, &["it is", "altogether, yes"]);
+    check_wrap("closes without saving.", 21, &["closes without", "saving."]);
+    check_wrap("点击save.", 8, &["点击", "save."]);
+    check_wrap("altogether,", 10, &["altogethe", "r,"]);
     for cells in 2..20 {
         for line in wrap(
             "数字2被抬高了，需要撤销（Ctrl+Z）。然后再选中2，按“下标”。",

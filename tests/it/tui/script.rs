@@ -3,12 +3,14 @@
 
 use arpo::event::{
     Command, EvalReport, Event, EventKind, F, IterationReport, MemberSignal, NoticeLevel, Phase,
-    ProtocolScore, Purpose, Score, TEMPERATURE_KEY, TrainerState, UpdateReport,
+    ProtocolScore, Purpose, Score, StepSignal, TEMPERATURE_KEY, TrainerState, UpdateReport,
 };
 use arpo::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, Point, PolicyVersion,
     TaskId,
 };
+
+use super::evaluations::evaluation;
 
 const DONE: u64 = 12;
 const SAMPLES: u32 = 8;
@@ -167,6 +169,9 @@ fn tell_start(script: &mut Script) {
         context_tokens: 4096,
         learning_rate: 3e-4,
         temperature: 1.0,
+        clip_low: Some(0.2),
+        clip_high: Some(0.3),
+        replay: Some(true),
         virtual_clock: false,
     };
     script.tell(0, started);
@@ -263,6 +268,18 @@ fn tell_finished_iteration(script: &mut Script, iteration: u64) {
     if iteration == 6 {
         tell_trouble(script);
     }
+    if iteration == 10 {
+        tell_hopeless_group(script, iteration);
+    }
+    if let Some((number, skill)) = match iteration {
+        3 => Some((1, 6)),
+        9 => Some((2, 8)),
+        _ => None,
+    } {
+        for kind in evaluation(number, policy.0, 0.0, skill, None) {
+            script.tell(3, kind);
+        }
+    }
     script.tell(5, EventKind::IterationFinished(report(iteration)));
 }
 
@@ -291,6 +308,9 @@ fn report(iteration: u64) -> IterationReport {
         logprob_gap_max: F(0.04),
         entropy: F(0.92 - 0.02 * t),
         clip_fraction: F(0.018 + 0.002 * (t % 3.0)),
+        clip_high: F(0.015 + 0.002 * (t % 3.0)),
+        clip_low: F(0.003),
+        ratios: ratios(iteration),
         grad_norm: F(0.38 + 0.05 * (t % 4.0)),
         loss: F(-0.01),
         approx_kl: F(0.0031 + 0.0004 * (t % 5.0)),
@@ -302,6 +322,38 @@ fn report(iteration: u64) -> IterationReport {
         wall_ms: 11_300 + 90 * iteration,
         clock_ms: 7_200 + 90 * iteration,
     }
+}
+
+/// A histogram whose middle holds nearly all tokens.
+fn ratios(iteration: u64) -> Vec<u64> {
+    let bin = |place: u64| match place.abs_diff(12) {
+        0 => 9_800 + 10 * iteration,
+        1 => 7_100,
+        distance => 900 >> (2 * distance).min(20),
+    };
+    (0..26).map(bin).collect()
+}
+
+/// A group that fails altogether, of a task that never succeeds.
+fn tell_hopeless_group(script: &mut Script, iteration: u64) {
+    let group = GroupId {
+        iteration: Iteration(iteration),
+        index: 5,
+    };
+    let (task, instruction, infeasible) = TASKS[5];
+    let started = EventKind::GroupStarted {
+        group,
+        task: TaskId(task.to_owned()),
+        instruction: instruction.to_owned(),
+        infeasible,
+    };
+    script.tell(2, started);
+    let finished = EventKind::GroupFinished {
+        group,
+        outcomes: vec![Some(0.0); SAMPLES as usize],
+        std: F(0.0),
+    };
+    script.tell(2, finished);
 }
 
 fn tell_replay(script: &mut Script, iteration: u64) {
@@ -374,6 +426,9 @@ fn tell_running_iteration(script: &mut Script) {
             total: 48,
         },
     );
+    for kind in evaluation(3, policy.0, 0.6, 9, Some(20)) {
+        script.tell(1, kind);
+    }
     for (index, (task, instruction, infeasible)) in TASKS.into_iter().enumerate() {
         let group = GroupId {
             iteration,
@@ -424,6 +479,8 @@ fn tell_group(script: &mut Script, index: usize, group: GroupId) {
             sample: sample as u32,
             task: task.clone(),
             desktop,
+            evaluation: None,
+            infeasible: false,
         };
         script.tell(25, started);
         for step in 0..steps.unwrap_or(0) {
@@ -435,7 +492,21 @@ fn tell_group(script: &mut Script, index: usize, group: GroupId) {
         tell_end(script, episode, &task, &fate);
     }
     match index {
-        2 => tell_signal(script, group, &outcomes, &members, None),
+        2 => {
+            tell_signal(script, group, &outcomes, &members, None);
+            for (place, stored) in [(0, 2), (4, 3)] {
+                let task = TaskId(TASKS[index].0.to_owned());
+                let episode = members[place];
+                script.tell(
+                    1,
+                    EventKind::ReplayStored {
+                        task,
+                        episode,
+                        stored,
+                    },
+                );
+            }
+        }
         3 => tell_signal(script, group, &outcomes, &members, Some(5)),
         _ => {}
     }
@@ -589,6 +660,21 @@ fn tell_end(script: &mut Script, episode: EpisodeId, task: &TaskId, fate: &Fate)
     }
 }
 
+fn step_signal(step: u32) -> StepSignal {
+    let t = f64::from(step);
+    StepSignal {
+        tokens: 21 + 3 * step,
+        ratio: F(1.0 + 0.01 * t),
+        ratio_max: F(1.21 + 0.05 * t),
+        ratio_min: F(0.88),
+        clip_high: F(0.02 * t),
+        clip_low: F(0.0),
+        entropy: F(0.7),
+        logprob: F(-0.39),
+        gap: F(0.004 + 0.03 * t),
+    }
+}
+
 /// A group whose episodes are all in; `replaced` is the member that a stored success replaces.
 fn tell_signal(
     script: &mut Script,
@@ -642,6 +728,21 @@ fn tell_signal(
             replayed,
         }
     };
-    let members = (0..members.len()).map(signal).collect();
-    script.tell(2, EventKind::AdvantagesComputed { group, members });
+    let signals = (0..members.len()).map(signal).collect();
+    let computed = EventKind::AdvantagesComputed {
+        group,
+        members: signals,
+    };
+    script.tell(2, computed);
+    // As its update would tell it of one fresh trajectory, or of the one put in.
+    let learned = EventKind::EpisodeLearned {
+        episode: if replaced.is_some() {
+            source
+        } else {
+            members[1]
+        },
+        replayed: replaced.is_some(),
+        steps: (0..3).map(step_signal).collect(),
+    };
+    script.tell(2, learned);
 }

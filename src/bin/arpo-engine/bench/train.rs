@@ -18,7 +18,8 @@ use arpo::event::Purpose;
 use arpo::grpo::{TrainSample, weights as sample_weights};
 use arpo::policy::SamplingParams;
 use arpo::rollout::{
-    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
+    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, Steering,
+    collect,
 };
 use arpo::session::{TaskPool, open_desktops};
 use arpo::types::{Iteration, derive_seed};
@@ -301,6 +302,7 @@ async fn play(profile: &Profile, weights: &Weights) -> anyhow::Result<Vec<Outcom
         max_rerolls: profile.rollout.max_rerolls,
         incarnation: 0,
         first_episode: 0,
+        steering: Steering::default(),
     };
     Ok(collect(&context, &mut desktops, &jobs, spec, &|_| ())
         .await
@@ -319,6 +321,7 @@ fn jobs(profile: &Profile) -> anyhow::Result<Vec<Job>> {
                 group: None,
                 sample,
                 seed: derive_seed(profile.run.seed, &[index as u64, u64::from(sample)]),
+                trial_of: None,
             })
         })
         .collect())

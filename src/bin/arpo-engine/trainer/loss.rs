@@ -4,6 +4,7 @@
 
 use tch::{Kind, Tensor, no_grad};
 
+use arpo::event::{RATIO_BINS, RATIO_LOG_BOUND, ratio_bin_width};
 use arpo::grpo::LossParams;
 
 /// Bound of the log ratio before `exp`; far beyond the clips, so only infinities feel it.
@@ -41,6 +42,8 @@ pub struct LossStats {
     pub ratio_max: f64,
     /// Smallest ratio.
     pub ratio_min: f64,
+    /// Tokens by ratio, as `arpo::event::UpdateReport` counts them.
+    pub ratios: [u64; RATIO_BINS],
 }
 
 impl Default for LossStats {
@@ -54,6 +57,7 @@ impl Default for LossStats {
             entropy: 0.0,
             ratio_max: f64::NEG_INFINITY,
             ratio_min: f64::INFINITY,
+            ratios: [0; RATIO_BINS],
         }
     }
 }
@@ -70,6 +74,7 @@ impl LossStats {
             entropy: self.entropy + other.entropy,
             ratio_max: self.ratio_max.max(other.ratio_max),
             ratio_min: self.ratio_min.min(other.ratio_min),
+            ratios: std::array::from_fn(|bin| self.ratios[bin] + other.ratios[bin]),
         }
     }
 
@@ -111,7 +116,24 @@ pub fn policy_loss(
             entropy: count(entropies),
             ratio_max: ratio.max().double_value(&[]),
             ratio_min: ratio.min().double_value(&[]),
+            ratios: count_ratios(&log_ratio),
         }
     });
     (total, stats)
+}
+
+/// Counts `log_ratio` `[tokens]` by bin. Counts are whole numbers, so their order is no matter;
+/// what is no number counts as far too large.
+fn count_ratios(log_ratio: &Tensor) -> [u64; RATIO_BINS] {
+    let inner = (RATIO_BINS - 2) as i64;
+    let bins = log_ratio
+        .nan_to_num(MAX_LOG_RATIO, MAX_LOG_RATIO, -MAX_LOG_RATIO)
+        .g_add_scalar(RATIO_LOG_BOUND)
+        .g_div_scalar(ratio_bin_width())
+        .floor()
+        .clamp(-1, inner)
+        .to_kind(Kind::Int64);
+    let counts = (bins + 1).bincount::<Tensor>(None, RATIO_BINS as i64);
+    let counts = Vec::<i64>::try_from(&counts).expect("counts are a vector of whole numbers");
+    std::array::from_fn(|bin| counts[bin] as u64)
 }

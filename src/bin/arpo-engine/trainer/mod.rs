@@ -10,6 +10,7 @@ pub mod lanes;
 pub mod loss;
 pub mod optim;
 pub mod rows;
+mod signal;
 mod state;
 
 #[cfg(test)]
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use tch::{Kind, Tensor, no_grad};
 
 use arpo::config::{GrpoConfig, OldLogprobs, OptimizerConfig};
-use arpo::event::{F, UpdateReport};
+use arpo::event::{F, SampleSignal, UpdateReport};
 use arpo::grpo::{LossParams, TrainSample};
 use arpo::screen::{ProcessorConfig, ScreenError, preprocess};
 use arpo::types::{Iteration, PolicyVersion};
@@ -30,6 +31,7 @@ use features::{FeatureCache, encode_pixels};
 use loss::{LossInputs, LossStats, policy_loss};
 use optim::{Optimizer, Rule, StepReport, learning_rate};
 use rows::{Row, collate, group_by_length};
+use signal::sample_signal;
 
 /// What can go wrong while training.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +210,7 @@ impl Trainer {
             .filter(|(sample, _)| sample.advantage != 0.0)
             .map(|(sample, old)| (*sample, old.to_vec()))
             .unzip();
-        let (step, stats) = self.step(&learned, &old, lr)?;
+        let (step, stats, signals) = self.step(&learned, &old, lr)?;
         Ok(UpdateReport {
             iteration,
             update,
@@ -233,6 +235,8 @@ impl Trainer {
             trajectories: samples.len() as u32,
             tokens: stats.tokens as u32,
             skipped: step.skipped,
+            ratios: stats.ratios.to_vec(),
+            samples: signals,
         })
     }
 
@@ -242,16 +246,16 @@ impl Trainer {
         learned: &[&TrainSample],
         old_logprobs: &[Vec<f32>],
         lr: f64,
-    ) -> Result<(StepReport, LossStats), TrainerError> {
+    ) -> Result<(StepReport, LossStats, Vec<SampleSignal>), TrainerError> {
         if learned.is_empty() {
             let step = StepReport {
                 grad_norm: 0.0,
                 skipped: false,
             };
-            return Ok((step, LossStats::default()));
+            return Ok((step, LossStats::default(), Vec::new()));
         }
         self.prepare_features(learned)?;
-        let (mut grads, stats) = self.gradients(learned, old_logprobs)?;
+        let (mut grads, stats, signals) = self.gradients(learned, old_logprobs)?;
         let params = self.trained_params();
         let num_lanes = self.config.num_lanes;
         let step = self.optimizer.step(&params, &mut grads, lr, num_lanes);
@@ -259,7 +263,7 @@ impl Trainer {
         if !step.skipped {
             self.version.0 += 1;
         }
-        Ok((step, stats))
+        Ok((step, stats, signals))
     }
 
     /// Summed gradients of the trained tensors, and the loss's figures.
@@ -267,7 +271,7 @@ impl Trainer {
         &self,
         samples: &[&TrainSample],
         old_logprobs: &[Vec<f32>],
-    ) -> Result<(Vec<Tensor>, LossStats), TrainerError> {
+    ) -> Result<(Vec<Tensor>, LossStats, Vec<SampleSignal>), TrainerError> {
         let is_trained = self.is_trained();
         let inputs = self
             .jobs(samples, old_logprobs)
@@ -280,12 +284,16 @@ impl Trainer {
             differentiate(&weights, processor, &jobs, temperature, params)
         });
         let (mut grads, mut stats) = (Vec::new(), LossStats::default());
+        let mut signals = Vec::new();
         for result in results {
-            let (lane_grads, lane_stats) = result?;
+            let (lane_grads, lane_stats, lane_signals) = result?;
             grads.push(lane_grads);
             stats = stats.merge(lane_stats);
+            signals.extend(lane_signals);
         }
-        Ok((lanes::sum_grads(grads), stats))
+        signals.sort_by_key(|(index, _)| *index);
+        let signals = signals.into_iter().map(|(_, signal)| signal).collect();
+        Ok((lanes::sum_grads(grads), stats, signals))
     }
 
     /// Splits samples over the lanes by their length.
@@ -467,6 +475,14 @@ fn score(
     Ok(scored)
 }
 
+/// A lane's gradients, its figures, and each trajectory's with its place among the samples.
+type LaneGradients = (Vec<Tensor>, LossStats, Vec<(usize, SampleSignal)>);
+
+/// `[tokens]` as plain numbers.
+fn floats(tensor: &Tensor) -> Vec<f32> {
+    Vec::try_from(tensor.detach()).expect("figures of tokens are a float vector")
+}
+
 /// A lane's gradients of the trained tensors in the optimizer's order, and its figures.
 fn differentiate(
     weights: &Weights,
@@ -474,8 +490,9 @@ fn differentiate(
     jobs: &[Job<'_>],
     temperature: f64,
     params: LossParams,
-) -> Result<(Vec<Tensor>, LossStats), TrainerError> {
+) -> Result<LaneGradients, TrainerError> {
     let mut stats = LossStats::default();
+    let mut signals = Vec::with_capacity(jobs.len());
     let device = weights.device();
     for batch in batches(jobs) {
         let (logprobs, entropies) = forward_batch(weights, processor, &batch, temperature)?;
@@ -495,6 +512,16 @@ fn differentiate(
         let (loss, batch_stats) = policy_loss(inputs, &entropies, params);
         loss.backward();
         stats = stats.merge(batch_stats);
+        let (logprobs, entropies) = (floats(&logprobs), floats(&entropies));
+        let (mut logprobs, mut entropies) = (logprobs.as_slice(), entropies.as_slice());
+        for job in batch {
+            let sampled = job.sample.num_sampled();
+            let (own, rest) = logprobs.split_at(sampled);
+            let (own_entropies, rest_entropies) = entropies.split_at(sampled);
+            (logprobs, entropies) = (rest, rest_entropies);
+            let signal = sample_signal(job.sample, own, own_entropies, &job.old_logprobs, params);
+            signals.push((job.index, signal));
+        }
     }
     let leaves: Vec<Tensor> = weights
         .named()
@@ -502,7 +529,7 @@ fn differentiate(
         .filter(|(_, tensor)| tensor.requires_grad())
         .map(|(_, tensor)| tensor.shallow_clone())
         .collect();
-    Ok((lanes::take_grads(&leaves), stats))
+    Ok((lanes::take_grads(&leaves), stats, signals))
 }
 
 /// The sampler's log-probabilities of a sample's sampled tokens.
