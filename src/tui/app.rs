@@ -4,6 +4,10 @@
 
 use crate::event::{Command, RunState};
 use crate::tui::fleet::FleetUi;
+use crate::tui::focus::Pending;
+use crate::tui::help::Help;
+use crate::tui::keymap::Keymap;
+use crate::tui::page::Page;
 use crate::tui::picture::PictureCache;
 use crate::tui::prompt::Prompt;
 use crate::tui::theme::{Role, Theme};
@@ -69,16 +73,30 @@ pub struct LostLink {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Overlay {
     /// Keys, commands and codes.
-    Help {
-        /// First line shown.
-        scroll: usize,
-    },
+    Help(Help),
+    /// Text to read.
+    Page(Page),
     /// A command being typed.
     Prompt(Prompt),
     /// A filter of the logs being typed.
     Filter(String),
     /// Detach or stop.
     Quit(QuitChoice),
+    /// Yes or no, on the row of messages.
+    Confirm(Question),
+    /// A name that must be typed first, and what is typed of it.
+    Naming(Question, String),
+}
+
+/// A command that waits for its answer: shall it be done?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Name of the command.
+    pub command: &'static str,
+    /// Its argument.
+    pub argument: String,
+    /// What it takes.
+    pub victim: String,
 }
 
 /// What the operator is about to choose when leaving.
@@ -207,8 +225,14 @@ pub struct UiState {
     pub screen: Screen,
     /// The page shown before.
     pub previous: Screen,
+    /// Whether the screen's detail pane is focused, not its main one.
+    pub detail: bool,
     /// What lies over it.
     pub overlay: Option<Overlay>,
+    /// What keys mean.
+    pub keymap: Keymap,
+    /// Keys pressed that begin a chord.
+    pub pending: Pending,
     /// The newest line for the operator.
     pub message: Option<Message>,
     /// Commands under way, and those answered a moment ago.
@@ -243,6 +267,8 @@ pub struct UiState {
     pub typed: Vec<String>,
     /// Whether the mouse is listened to.
     pub mouse: bool,
+    /// Whether frames, charts and marks are drawn in ASCII.
+    pub ascii: bool,
 }
 
 impl App {
@@ -255,7 +281,10 @@ impl App {
             lost: None,
             screen: Screen::Fleet,
             previous: Screen::Fleet,
+            detail: false,
             overlay: None,
+            keymap: Keymap::default(),
+            pending: Pending::default(),
             message: None,
             sent: Vec::new(),
             next_ticket: 0,
@@ -273,6 +302,7 @@ impl App {
             logs: LogsUi::default(),
             typed: Vec::new(),
             mouse: false,
+            ascii: false,
         };
         let mut app = Self { run, ui };
         crate::tui::fleet::reorder(&mut app);

@@ -8,10 +8,15 @@ pub mod commands;
 pub mod draw;
 pub mod figures;
 pub mod fleet;
+pub mod focus;
+pub mod help;
 pub mod journal;
+pub mod keymap;
 pub mod keys;
+pub mod keys_file;
 pub mod layout;
 pub mod logs;
+pub mod page;
 pub mod picture;
 pub mod prompt;
 pub mod text;
@@ -21,6 +26,7 @@ pub mod update;
 pub mod wording;
 
 mod feed;
+mod press;
 mod run;
 mod terminal;
 

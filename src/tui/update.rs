@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use crossterm::event::KeyCode;
-
 use crate::event::{Command, CommandStatus, Event, RunState, TrainerState};
-use crate::tui::app::{App, LostLink, Overlay, QuitChoice, Screen, SentStatus};
-use crate::tui::commands::{command_for, command_named, run_line, send};
+use crate::tui::app::{App, LostLink, Overlay, Screen, SentStatus};
+use crate::tui::commands::{command_named, invoke};
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
-use crate::tui::journal;
 use crate::tui::keys::Key;
 use crate::tui::picture::{PictureKey, Raster};
-use crate::tui::prompt::{PromptReply, edit};
+use crate::tui::press::press;
 use crate::tui::theme::Role;
+use crate::tui::{focus, journal};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -194,10 +192,12 @@ fn leave_if_stopped(app: &mut App) -> Vec<Effect> {
 
 /// Lets time pass; says whether anything shown depends on it.
 fn tick(app: &mut App, now_ms: u64) -> bool {
-    let before_s = app.ui.now_ms / 1000;
+    let before_ms = app.ui.now_ms;
+    let before_s = before_ms / 1000;
     app.ui.now_ms = now_ms;
     let reordered = reorder_when_due(app);
     let forgot = journal::forget_answered(app);
+    let explains = focus::is_due(app, before_ms);
     let expired = app.ui.message.as_ref().is_some_and(|message| {
         message.role != Role::Danger && now_ms >= message.at_ms + MESSAGE_MS
     });
@@ -205,114 +205,23 @@ fn tick(app: &mut App, now_ms: u64) -> bool {
         app.ui.message = None;
     }
     let shows_time = app.is_alive() || app.ui.lost.is_some();
-    forgot || expired || shows_time && (reordered || now_ms / 1000 != before_s)
-}
-
-fn press(app: &mut App, key: Key) -> Vec<Effect> {
-    match app.ui.overlay.take() {
-        None => match command_for(key, app.ui.screen) {
-            Some(row) => (row.run)(app, ""),
-            None => Vec::new(),
-        },
-        Some(Overlay::Help { scroll }) => press_in_help(app, key, scroll),
-        Some(Overlay::Prompt(prompt)) => match prompt.press(key, &app.ui.typed) {
-            PromptReply::Open(prompt) => {
-                app.ui.overlay = Some(Overlay::Prompt(prompt));
-                Vec::new()
-            }
-            PromptReply::Closed => Vec::new(),
-            PromptReply::Run(line) => {
-                app.ui.typed.push(line.clone());
-                run_line(app, &line)
-            }
-        },
-        Some(Overlay::Filter(text)) => {
-            press_in_filter(app, key, text);
-            Vec::new()
-        }
-        Some(Overlay::Quit(choice)) => press_in_quit(app, key, choice),
-    }
-}
-
-fn press_in_help(app: &mut App, key: Key, scroll: usize) -> Vec<Effect> {
-    let by: isize = match command_for(key, Screen::Fleet).map(|row| row.name) {
-        Some("up") => -1,
-        Some("down") => 1,
-        Some("page-up") => -10,
-        Some("page-down") => 10,
-        Some("first") => isize::MIN,
-        Some("suspend") => {
-            app.ui.overlay = Some(Overlay::Help { scroll });
-            return vec![Effect::Suspend];
-        }
-        _ => return Vec::new(),
-    };
-    let last = crate::tui::draw::help_lines(app).saturating_sub(1);
-    let scroll = scroll.saturating_add_signed(by).min(last);
-    app.ui.overlay = Some(Overlay::Help { scroll });
-    Vec::new()
-}
-
-fn press_in_filter(app: &mut App, key: Key, mut text: String) {
-    match key.code {
-        KeyCode::Esc => return,
-        KeyCode::Char('c') if key.ctrl => return,
-        KeyCode::Enter => {
-            app.ui.logs.filter = text;
-            app.ui.logs.up = 0;
-            return;
-        }
-        _ => edit(&mut text, key),
-    }
-    app.ui.overlay = Some(Overlay::Filter(text));
-}
-
-fn press_in_quit(app: &mut App, key: Key, choice: QuitChoice) -> Vec<Effect> {
-    let place = QuitChoice::ALL
-        .iter()
-        .position(|known| *known == choice)
-        .unwrap_or(0);
-    let by = |step: usize| QuitChoice::ALL[(place + step) % QuitChoice::ALL.len()];
-    let next = match key.code {
-        KeyCode::Left | KeyCode::Up | KeyCode::BackTab => by(QuitChoice::ALL.len() - 1),
-        KeyCode::Right | KeyCode::Down | KeyCode::Tab => by(1),
-        KeyCode::Char('d') if !key.ctrl => return leave(app, QuitChoice::Detach),
-        KeyCode::Char('s') if !key.ctrl => return leave(app, QuitChoice::Stop),
-        KeyCode::Enter => return leave(app, choice),
-        // A second ctrl-c means it: the run is left as it is.
-        KeyCode::Char('c') if key.ctrl => return leave(app, QuitChoice::Detach),
-        KeyCode::Esc | KeyCode::Char(_) => return Vec::new(),
-        _ => choice,
-    };
-    app.ui.overlay = Some(Overlay::Quit(next));
-    Vec::new()
-}
-
-fn leave(app: &mut App, choice: QuitChoice) -> Vec<Effect> {
-    match choice {
-        QuitChoice::Detach => vec![Effect::Leave(Exit::Detached)],
-        QuitChoice::Stay => Vec::new(),
-        QuitChoice::Stop => {
-            let effects = send(app, Command::Stop);
-            app.ui.leaving = !effects.is_empty();
-            effects
-        }
-    }
+    forgot || expired || explains || shows_time && (reordered || now_ms / 1000 != before_s)
 }
 
 fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     let line = crate::tui::text::one_line(text);
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
-        Some(Overlay::Filter(filter)) => filter.push_str(&line),
-        Some(Overlay::Help { .. } | Overlay::Quit(_)) | None => {}
+        Some(Overlay::Help(help)) if help.types => help.query.push_str(&line),
+        Some(Overlay::Filter(text) | Overlay::Naming(_, text)) => text.push_str(&line),
+        Some(_) | None => {}
     }
     Vec::new()
 }
 
 fn click(app: &mut App, target: Target) -> Vec<Effect> {
     let run = |app: &mut App, name: &str| match command_named(name) {
-        Some(row) => (row.run)(app, ""),
+        Some(row) => invoke(app, row, ""),
         None => Vec::new(),
     };
     match target {

@@ -132,3 +132,19 @@ pub fn command(command: &Command) -> String {
         Command::SetDesktops { value } => format!("desktops {value}"),
     }
 }
+
+/// A command as a script gives it: what follows `arpo ctl RUN`.
+pub fn ctl(command: &Command) -> String {
+    match command {
+        Command::Pause { at } => format!("pause --at {}", safe_point(*at)),
+        Command::SetLearningRate { value } => format!("set-lr {value}"),
+        Command::SetTemperature { value } => format!("set-temperature {value}"),
+        Command::SetDesktops { value } => format!("set-desktops {value}"),
+        other => self::command(other),
+    }
+}
+
+/// The whole line.
+pub fn ctl_line(run: &str, command: &Command) -> String {
+    format!("arpo ctl {run} {}", ctl(command))
+}

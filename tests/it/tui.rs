@@ -168,6 +168,7 @@ fn overlays_and_small_terminals_look_as_committed() {
     for (name, keys, width, height) in [
         ("palette", ": t e m", 80, 24),
         ("quit", "q", 80, 24),
+        ("stop", "q s d e m o", 80, 24),
         ("filter", "4 / v m", 80, 24),
         ("narrow", "", 64, 18),
         ("list", "", 44, 12),
@@ -227,7 +228,7 @@ fn no_size_and_no_screen_panics() {
 fn a_run_without_events_draws() {
     let theme = Theme::built_in("default", ColorDepth::Ansi16).unwrap();
     let mut app = App::new(RunState::default(), "new", Link::Live, theme);
-    for keys in ["1", "2", "3", "4", "j k h l g G n N space"] {
+    for keys in ["1", "2", "3", "4", "j k h l g g G n N space"] {
         press(&mut app, keys);
         draw_at(&mut app, 100, 30);
     }
@@ -295,7 +296,9 @@ fn a_refusal_shows_its_reason_and_a_lost_answer_says_so() {
 #[test]
 fn stopping_leaves_once_the_engine_accepted() {
     let mut app = app(ColorDepth::None);
-    assert_eq!(press(&mut app, "q s"), [Effect::Send(0, Command::Stop)]);
+    assert!(press(&mut app, "q s").is_empty());
+    let typed = press(&mut app, "d e m o - 1 1 2 9 - 1 6 3 1 enter");
+    assert_eq!(typed, [Effect::Send(0, Command::Stop)]);
     assert!(update(&mut app, Input::Heard).effects.is_empty());
     let answer = Input::Answer(0, Some((9, CommandStatus::Accepted)));
     assert_eq!(
@@ -307,6 +310,7 @@ fn stopping_leaves_once_the_engine_accepted() {
 #[test]
 fn a_refused_stop_stays() {
     let mut app = app(ColorDepth::None);
+    app.ui.is_demo = true;
     press(&mut app, "q s");
     let refused = CommandStatus::Refused {
         reason: "a checkpoint is being written".to_owned(),

@@ -1,9 +1,14 @@
 //! The one table of commands: what keys, palette, hint bar, help screen and mouse have in common.
 //!
-//! A row names a command, documents it, gives its default keys, the screen they hold on, and its
-//! handler. Handlers change the view and return effects; those that ask something of the engine
-//! only send, what comes of it is told by events.
+//! A row names a command, documents it, gives its default keys, where they hold, what it can
+//! cost, its form as `arpo ctl`, and its handler. Handlers change the view and return effects;
+//! those that ask something of the engine only send, what comes of it is told by events.
+//!
+//! Keys are names with spaces between them where several are pressed in a row: `g g`, `y t`.
 
+mod ask;
+mod complete;
+mod goto;
 mod navigate;
 mod operate;
 #[cfg(test)]
@@ -11,10 +16,11 @@ mod tests;
 mod view;
 
 use crate::tui::app::{App, Screen};
-use crate::tui::keys::Key;
+use crate::tui::prompt::rank;
 use crate::tui::update::Effect;
 
-pub(in crate::tui) use operate::send;
+pub(in crate::tui) use ask::invoke;
+pub use complete::{Choice, places};
 
 /// Where a command's keys hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,9 +29,41 @@ pub enum Scope {
     Global,
     /// On one screen.
     On(Screen),
+    /// In the detail pane of one screen, while it is focused.
+    Detail(Screen),
 }
 
+/// What a command can cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Danger {
+    /// Only the view changes.
+    Harmless,
+    /// Something changes that can be changed back; nothing is asked.
+    Reversible,
+    /// Something is lost; asks y or n and names it.
+    Costly,
+    /// It cannot be undone; a name must be typed. The demo asks as for costly ones.
+    Irreversible,
+}
+
+impl Danger {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Danger::Harmless => "harmless",
+            Danger::Reversible => "reversible",
+            Danger::Costly => "costly",
+            Danger::Irreversible => "irreversible",
+        }
+    }
+}
+
+/// Names what a command is about to take, given its argument: as it is asked about, or, for an
+/// irreversible one, as it must be typed. An error says why there is nothing to take.
+pub type Victim = fn(&App, &str) -> Result<String, String>;
+
 /// One command.
+#[derive(Clone, Copy)]
 pub struct CommandRow {
     /// As it is typed.
     pub name: &'static str,
@@ -33,7 +71,7 @@ pub struct CommandRow {
     pub argument: &'static str,
     /// What it does, one sentence.
     pub doc: &'static str,
-    /// Its default keys, the first one shown.
+    /// Its default keys, the first one shown; names separated by spaces are pressed in a row.
     pub keys: &'static [&'static str],
     /// Where they hold.
     pub scope: Scope,
@@ -41,8 +79,54 @@ pub struct CommandRow {
     pub hint: &'static str,
     /// Whether it asks something of the engine.
     pub operates: bool,
+    /// What it can cost.
+    pub danger: Danger,
+    /// What it takes, if it is costly or irreversible.
+    pub victim: Option<Victim>,
+    /// What its argument may be, where that can be listed.
+    pub complete: Option<fn(&App) -> Vec<Choice>>,
+    /// What follows `arpo ctl RUN`; empty if that is name and argument.
+    pub ctl: &'static str,
     /// What it does; the argument is what follows the name.
     pub run: fn(&mut App, &str) -> Vec<Effect>,
+}
+
+impl CommandRow {
+    /// With an argument.
+    const fn takes(mut self, argument: &'static str) -> Self {
+        self.argument = argument;
+        self
+    }
+
+    /// With values to choose the argument from.
+    const fn completes(mut self, complete: fn(&App) -> Vec<Choice>) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    /// With another form as `arpo ctl RUN ...`.
+    const fn ctl(mut self, form: &'static str) -> Self {
+        self.ctl = form;
+        self
+    }
+
+    /// As one that cannot be undone.
+    const fn irreversible(mut self, victim: Victim) -> Self {
+        self.danger = Danger::Irreversible;
+        self.victim = Some(victim);
+        self
+    }
+
+    /// What follows `arpo ctl RUN`; nothing for what only this console knows.
+    pub fn ctl_form(&self) -> Option<String> {
+        let own = || format!("{} {}", self.name, self.argument);
+        let form = if self.ctl.is_empty() {
+            own()
+        } else {
+            self.ctl.to_owned()
+        };
+        self.operates.then(|| form.trim_end().to_owned())
+    }
 }
 
 const fn row(
@@ -61,6 +145,10 @@ const fn row(
         scope,
         hint,
         operates: false,
+        danger: Danger::Harmless,
+        victim: None,
+        complete: None,
+        ctl: "",
         run,
     }
 }
@@ -82,6 +170,10 @@ const fn operator(
         scope: Scope::Global,
         hint,
         operates: true,
+        danger: Danger::Reversible,
+        victim: None,
+        complete: None,
+        ctl: "",
         run,
     }
 }
@@ -90,6 +182,7 @@ const FLEET: Scope = Scope::On(Screen::Fleet);
 const ROLLOUT: Scope = Scope::On(Screen::Rollout);
 const TRAIN: Scope = Scope::On(Screen::Train);
 const LOGS: Scope = Scope::On(Screen::Logs);
+const THOUGHT: Scope = Scope::Detail(Screen::Rollout);
 const GLOBAL: Scope = Scope::Global;
 
 /// All commands. The hint bar shows hints in this order, those of the screen first.
@@ -173,6 +266,30 @@ pub const COMMANDS: &[CommandRow] = &[
         "picture",
         "Show the screenshot alone, as large as it goes.",
         view::rollout_picture,
+    ),
+    row(
+        "next-pane",
+        &["tab"],
+        ROLLOUT,
+        "pane",
+        "Focus the thought, or the steps again.",
+        view::next_pane,
+    ),
+    row(
+        "thought-up",
+        &["k", "up"],
+        THOUGHT,
+        "",
+        "Scroll the thought up.",
+        view::thought_up,
+    ),
+    row(
+        "thought-down",
+        &["j", "down"],
+        THOUGHT,
+        "scroll",
+        "Scroll the thought down.",
+        view::thought_down,
     ),
     row(
         "zoom",
@@ -273,7 +390,7 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
     row(
         "first",
-        &["g", "home"],
+        &["g g", "home"],
         GLOBAL,
         "",
         "Go to the first row or step.",
@@ -281,7 +398,7 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
     row(
         "last",
-        &["G", "end"],
+        &["G", "end", "g e"],
         GLOBAL,
         "",
         "Go to the last row or step.",
@@ -335,6 +452,26 @@ pub const COMMANDS: &[CommandRow] = &[
         "Go to the screen shown before.",
         navigate::previous_screen,
     ),
+    row(
+        "screen",
+        &[],
+        GLOBAL,
+        "",
+        "Go to a screen by its name.",
+        goto::screen,
+    )
+    .takes("SCREEN")
+    .completes(complete::screens),
+    row(
+        "goto",
+        &["'"],
+        GLOBAL,
+        "",
+        "Jump to a group, a sample, an episode or a task.",
+        goto::goto,
+    )
+    .takes("[PLACE]")
+    .completes(places),
     operator(
         "pause",
         "[env-step|batch|pre-update|post-checkpoint]",
@@ -342,7 +479,9 @@ pub const COMMANDS: &[CommandRow] = &[
         "pause",
         "Pause the run at the next safe point.",
         operate::pause,
-    ),
+    )
+    .completes(complete::safe_points)
+    .ctl("pause --at POINT"),
     operator(
         "resume",
         "",
@@ -382,7 +521,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use this learning rate from the next update on.",
         operate::learning_rate,
-    ),
+    )
+    .ctl("set-lr RATE"),
     operator(
         "temperature",
         "VALUE",
@@ -390,7 +530,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use this sampling temperature from the next rollout on.",
         operate::temperature,
-    ),
+    )
+    .ctl("set-temperature VALUE"),
     operator(
         "desktops",
         "COUNT",
@@ -398,7 +539,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use this many desktops from the next iteration on.",
         operate::desktops,
-    ),
+    )
+    .ctl("set-desktops COUNT"),
     operator(
         "stop",
         "",
@@ -406,7 +548,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Stop the run after the running phase, with a checkpoint.",
         operate::stop,
-    ),
+    )
+    .irreversible(operate::run_to_stop),
     row(
         "palette",
         &[":"],
@@ -415,13 +558,16 @@ pub const COMMANDS: &[CommandRow] = &[
         "Type a command.",
         view::palette,
     ),
+    row("theme", &[], GLOBAL, "", "Use another theme.", view::theme)
+        .takes("THEME")
+        .completes(complete::themes),
     row(
-        "theme",
+        "ascii",
         &[],
         GLOBAL,
         "",
-        "Use another theme: default, light, high-contrast.",
-        view::theme,
+        "Draw frames, charts and marks in ASCII, or stop doing so.",
+        view::ascii,
     ),
     row(
         "mouse",
@@ -456,6 +602,22 @@ pub const COMMANDS: &[CommandRow] = &[
         view::help,
     ),
     row(
+        "keys",
+        &[],
+        GLOBAL,
+        "",
+        "Show what every key means, and conflicts of your own keys.",
+        view::keys,
+    ),
+    row(
+        "detach",
+        &["Q"],
+        GLOBAL,
+        "",
+        "Leave at once; the run goes on.",
+        view::detach,
+    ),
+    row(
         "quit",
         &["q", "ctrl-c"],
         GLOBAL,
@@ -465,59 +627,45 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
 ];
 
-/// The command a key stands for on a screen: the screen's own first.
-pub fn command_for(key: Key, screen: Screen) -> Option<&'static CommandRow> {
-    let holds = |row: &&CommandRow, scope: Scope| {
-        row.scope == scope && row.keys.iter().any(|name| name.parse() == Ok(key))
-    };
-    let own = COMMANDS.iter().find(|row| holds(row, Scope::On(screen)));
-    own.or_else(|| COMMANDS.iter().find(|row| holds(row, Scope::Global)))
-}
-
 /// The command of this name.
 pub fn command_named(name: &str) -> Option<&'static CommandRow> {
     COMMANDS.iter().find(|row| row.name == name)
 }
 
-/// Commands whose name contains the letters of `typed` in order, best match first.
-pub fn matching_commands(typed: &str) -> Vec<&'static CommandRow> {
-    let rank = |row: &CommandRow| {
-        if row.name.starts_with(typed) {
-            Some(0)
-        } else if row.name.contains(typed) {
-            Some(1)
-        } else {
-            is_subsequence(typed, row.name).then_some(2)
-        }
-    };
-    let mut ranked: Vec<_> = COMMANDS
+/// The command whose name is nearest to `name`.
+pub fn nearest_command(name: &str) -> &'static str {
+    COMMANDS
         .iter()
-        .filter_map(|row| Some((rank(row)?, row)))
-        .collect();
-    // What operates the run is what the palette is for; moving has keys.
-    ranked.sort_by_key(|(rank, row)| (*rank, !row.operates));
-    ranked.into_iter().map(|(_, row)| row).collect()
+        .min_by_key(|row| strsim::damerau_levenshtein(row.name, name))
+        .map_or("help", |row| row.name)
 }
 
-fn is_subsequence(letters: &str, name: &str) -> bool {
-    let mut rest = name.chars();
-    letters.chars().all(|letter| rest.any(|c| c == letter))
+/// Commands whose name contains the letters of `typed` in order, best match first.
+pub fn matching_commands(typed: &str) -> Vec<&'static CommandRow> {
+    // What operates the run is what the palette is for; moving has keys.
+    let (operating, others): (Vec<_>, Vec<_>) = COMMANDS.iter().partition(|row| row.operates);
+    let all: Vec<&CommandRow> = operating.into_iter().chain(others).collect();
+    let names = all.iter().map(|row| row.name.to_owned());
+    rank(typed, names)
+        .into_iter()
+        .map(|place| all[place])
+        .collect()
 }
 
 /// Runs a line as typed into the palette.
 pub fn run_line(app: &mut App, line: &str) -> Vec<Effect> {
     let line = line.trim();
+    if let Some(place) = line.strip_prefix('@') {
+        return goto::goto(app, place.trim());
+    }
     let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
     let Some(row) = command_named(name) else {
-        let nearest = COMMANDS
-            .iter()
-            .min_by_key(|row| strsim::damerau_levenshtein(row.name, name))
-            .map_or("help", |row| row.name);
+        let nearest = nearest_command(name);
         app.say(
             crate::tui::theme::Role::Danger,
             format!("no command is called {name}; did you mean {nearest}?"),
         );
         return Vec::new();
     };
-    (row.run)(app, argument.trim())
+    invoke(app, row, argument.trim())
 }

@@ -181,10 +181,11 @@ pub(super) fn open(app: &mut App, _: &str) -> Vec<Effect> {
     go_to(app, Screen::Rollout)
 }
 
-fn go_to(app: &mut App, screen: Screen) -> Vec<Effect> {
+pub(super) fn go_to(app: &mut App, screen: Screen) -> Vec<Effect> {
     if app.ui.screen != screen {
         app.ui.previous = app.ui.screen;
         app.ui.screen = screen;
+        app.ui.detail = false;
     }
     Vec::new()
 }
@@ -213,6 +214,9 @@ pub(super) fn previous_screen(app: &mut App, _: &str) -> Vec<Effect> {
 pub(super) fn back(app: &mut App, _: &str) -> Vec<Effect> {
     let ui = &mut app.ui;
     if ui.message.take().is_some() {
+        return Vec::new();
+    }
+    if std::mem::take(&mut ui.detail) {
         return Vec::new();
     }
     match ui.screen {

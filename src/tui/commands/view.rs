@@ -2,6 +2,8 @@
 
 use crate::tui::app::{App, Link, LogSource, Overlay, QuitChoice};
 use crate::tui::fleet::{FleetLayout, FleetSort, reorder};
+use crate::tui::help::Help;
+use crate::tui::page::keys_page;
 use crate::tui::prompt::Prompt;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::update::{Effect, Exit};
@@ -41,6 +43,23 @@ pub(super) fn rollout_follow(app: &mut App, _: &str) -> Vec<Effect> {
 
 pub(super) fn rollout_picture(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.rollout.only_picture = !app.ui.rollout.only_picture;
+    Vec::new()
+}
+
+pub(super) fn next_pane(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.detail = !app.ui.detail;
+    Vec::new()
+}
+
+pub(super) fn thought_up(app: &mut App, _: &str) -> Vec<Effect> {
+    let scroll = &mut app.ui.rollout.thought_scroll;
+    *scroll = scroll.saturating_sub(1);
+    Vec::new()
+}
+
+pub(super) fn thought_down(app: &mut App, _: &str) -> Vec<Effect> {
+    let scroll = &mut app.ui.rollout.thought_scroll;
+    *scroll = scroll.saturating_add(1);
     Vec::new()
 }
 
@@ -127,8 +146,22 @@ pub(super) fn suspend(_: &mut App, _: &str) -> Vec<Effect> {
 }
 
 pub(super) fn help(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.overlay = Some(Overlay::Help { scroll: 0 });
+    app.ui.overlay = Some(Overlay::Help(Help::default()));
     Vec::new()
+}
+
+pub(super) fn keys(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.overlay = Some(Overlay::Page(keys_page(app)));
+    Vec::new()
+}
+
+pub(super) fn ascii(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.ascii = !app.ui.ascii;
+    Vec::new()
+}
+
+pub(super) fn detach(_: &mut App, _: &str) -> Vec<Effect> {
+    vec![Effect::Leave(Exit::Detached)]
 }
 
 /// Leaves at once where nothing is at stake, else asks.

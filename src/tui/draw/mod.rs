@@ -1,6 +1,7 @@
 //! The App as cells of a terminal. Drawing reads and never changes; what it would have liked to
 //! have (pictures) and where things can be clicked is its result.
 
+mod ascii;
 mod cards;
 mod chrome;
 mod fleet;
@@ -25,7 +26,7 @@ use crate::tui::picture::PictureKey;
 use crate::tui::update::Target;
 
 pub use cards::fleet_cards_across;
-pub use help::help_lines;
+pub use help::legend_lines;
 pub use sketch::Sketch;
 
 /// What a drawing leaves behind.
@@ -33,6 +34,8 @@ pub use sketch::Sketch;
 pub struct Drawn {
     /// Pictures it shows or would have shown.
     pub pictures: Vec<PictureKey>,
+    /// Frames drawn as the one that has the keys.
+    pub focused: usize,
     /// Where a click means something, later ones above earlier ones.
     pub targets: Vec<(Rect, Target)>,
 }
@@ -59,8 +62,16 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) -> Drawn {
         SizeClass::List => draw_pages(&mut sketch, area, SizeClass::List),
         class => draw_pages(&mut sketch, area, class),
     }
+    sketch.is_over = true;
     draw_overlay(&mut sketch, area);
-    sketch.drawn
+    if crate::tui::focus::explains(app) {
+        overlay::draw_ahead(&mut sketch, area);
+    }
+    let drawn = sketch.drawn;
+    if app.ui.ascii {
+        ascii::simplify(frame.buffer_mut());
+    }
+    drawn
 }
 
 fn draw_pages(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
@@ -87,9 +98,14 @@ fn draw_pages(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
 fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
     match &sketch.app.ui.overlay {
         None => {}
-        Some(Overlay::Help { scroll }) => help::draw(sketch, area, *scroll),
+        Some(Overlay::Help(state)) => help::draw(sketch, area, state),
+        Some(Overlay::Page(page)) => overlay::draw_page(sketch, area, page),
         Some(Overlay::Prompt(prompt)) => overlay::draw_prompt(sketch, area, prompt),
         Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, text),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
+        Some(Overlay::Confirm(question)) => overlay::draw_confirm(sketch, area, question),
+        Some(Overlay::Naming(question, typed)) => {
+            overlay::draw_naming(sketch, area, question, typed);
+        }
     }
 }

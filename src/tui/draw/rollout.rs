@@ -5,6 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::event::{EpisodeState, GroupState, StepState};
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
+use crate::tui::focus::has_focused_detail;
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::Mark;
 use crate::tui::text::{one_line, pad_left};
@@ -85,7 +86,7 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
     let title = FrameTitle {
         left: format!("{}  step {}/{most}", episode_name(episode), at + 1),
         right: Some(state),
-        focused: true,
+        focused: !has_focused_detail(sketch.app),
     };
     let inner = sketch.frame(area, &title);
     if inner.height < 2 {
@@ -184,7 +185,7 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     let title = FrameTitle {
         left: format!("Thought at step {}", at + 1),
         right: Some((format!("{} tokens", step.reply_tokens), Role::Muted)),
-        focused: false,
+        focused: has_focused_detail(sketch.app),
     };
     let inner = sketch.frame(area, &title);
     let (action, role) = match (&step.malformed, step.finished) {

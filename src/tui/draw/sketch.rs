@@ -22,6 +22,8 @@ pub struct Sketch<'a> {
     pub buffer: &'a mut Buffer,
     /// What it leaves behind.
     pub drawn: Drawn,
+    /// Whether what is drawn now lies over the screen.
+    pub is_over: bool,
 }
 
 /// Title and state of a framed pane.
@@ -42,6 +44,7 @@ impl<'a> Sketch<'a> {
             app,
             buffer,
             drawn: Drawn::default(),
+            is_over: false,
         }
     }
 
@@ -134,13 +137,16 @@ impl<'a> Sketch<'a> {
 
     /// Draws a frame and returns what is inside.
     pub fn frame(&mut self, area: Rect, title: &FrameTitle) -> Rect {
-        let role = if title.focused {
-            Role::Focus
+        // What lies over the screen has the keys, so nothing below it does.
+        let focused = title.focused && (self.is_over || self.app.ui.overlay.is_none());
+        self.drawn.focused += usize::from(focused);
+        let (role, set) = if focused {
+            (Role::Focus, border::THICK)
         } else {
-            Role::Frame
+            (Role::Frame, border::ROUNDED)
         };
         let block = Block::bordered()
-            .border_set(border::ROUNDED)
+            .border_set(set)
             .border_style(self.style(role));
         let inner = block.inner(area);
         block.render(area, self.buffer);
@@ -163,13 +169,13 @@ impl<'a> Sketch<'a> {
             }
         }
         if !title.left.is_empty() {
-            let role = if title.focused {
-                Role::Focus
-            } else {
-                Role::Text
+            let (role, mark) = match (focused, self.app.ui.ascii) {
+                (true, true) => (Role::Focus, "* "),
+                (true, false) => (Role::Focus, ""),
+                (false, _) => (Role::Text, ""),
             };
             let shown = fit(
-                &format!(" {}", title.left),
+                &format!(" {mark}{}", title.left),
                 usize::from(room.saturating_sub(1)),
             );
             self.put(top, 0, 0, &format!("{shown} "), role);
