@@ -7,10 +7,12 @@ use crate::tui::fleet::FleetUi;
 use crate::tui::focus::Pending;
 use crate::tui::help::Help;
 use crate::tui::keymap::Keymap;
+use crate::tui::lease::LeaseView;
 use crate::tui::page::Page;
 use crate::tui::picture::PictureCache;
 use crate::tui::prompt::Prompt;
 use crate::tui::theme::{Role, Theme};
+use crate::tui::timeline::TimelineUi;
 use crate::types::EpisodeId;
 
 /// Run and view.
@@ -160,6 +162,26 @@ pub enum SentStatus {
     Done,
 }
 
+/// A pane of a screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pane {
+    /// Its list.
+    #[default]
+    Main,
+    /// What is selected there.
+    Detail,
+}
+
+/// What frames, charts and marks are drawn with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Box drawing, blocks, braille.
+    #[default]
+    Unicode,
+    /// ASCII.
+    Ascii,
+}
+
 /// View of the Rollout screen.
 #[derive(Clone, Debug, Default)]
 pub struct RolloutUi {
@@ -219,14 +241,18 @@ pub struct UiState {
     pub is_demo: bool,
     /// Where events come from.
     pub link: Link,
+    /// Who writes, where several consoles may.
+    pub lease: Option<LeaseView>,
+    /// The time line, for a recorded run that can be gone through.
+    pub timeline: Option<TimelineUi>,
     /// Set while the engine cannot be reached.
     pub lost: Option<LostLink>,
     /// The page shown.
     pub screen: Screen,
     /// The page shown before.
     pub previous: Screen,
-    /// Whether the screen's detail pane is focused, not its main one.
-    pub detail: bool,
+    /// Which pane of the screen is focused.
+    pub pane: Pane,
     /// What lies over it.
     pub overlay: Option<Overlay>,
     /// What keys mean.
@@ -267,8 +293,8 @@ pub struct UiState {
     pub typed: Vec<String>,
     /// Whether the mouse is listened to.
     pub mouse: bool,
-    /// Whether frames, charts and marks are drawn in ASCII.
-    pub ascii: bool,
+    /// What frames, charts and marks are drawn with.
+    pub glyphs: Glyphs,
 }
 
 impl App {
@@ -278,10 +304,12 @@ impl App {
             title: title.to_owned(),
             is_demo: false,
             link,
+            lease: None,
+            timeline: None,
             lost: None,
             screen: Screen::Fleet,
             previous: Screen::Fleet,
-            detail: false,
+            pane: Pane::default(),
             overlay: None,
             keymap: Keymap::default(),
             pending: Pending::default(),
@@ -302,7 +330,7 @@ impl App {
             logs: LogsUi::default(),
             typed: Vec::new(),
             mouse: false,
-            ascii: false,
+            glyphs: Glyphs::default(),
         };
         let mut app = Self { run, ui };
         crate::tui::fleet::reorder(&mut app);
@@ -335,6 +363,9 @@ impl App {
         match self.ui.link {
             Link::Live if self.run.is_over() => Err("the run is over"),
             Link::Live if self.ui.lost.is_some() => Err("the engine cannot be reached"),
+            Link::Live if crate::tui::lease::is_elsewhere(self) => {
+                Err("another console writes; :take asks for the lease")
+            }
             Link::Live => Ok(()),
             Link::WatchOnly => Err("this console only watches"),
             Link::Recorded => Err("this is a recorded run"),

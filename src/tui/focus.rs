@@ -1,7 +1,7 @@
 //! Who gets a key: text input, then the popup, then the focused pane, then its screen, then
 //! everything. Exactly one pane is focused; the hint bar is computed from this chain.
 
-use crate::tui::app::{App, Overlay, Screen};
+use crate::tui::app::{App, Overlay, Pane, Screen};
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::keys::Key;
 
@@ -28,7 +28,7 @@ pub fn scopes(app: &App) -> Vec<Scope> {
 
 /// Whether the detail pane of the screen has the keys.
 pub fn has_focused_detail(app: &App) -> bool {
-    app.ui.detail && has_detail(app.ui.screen)
+    app.ui.pane == Pane::Detail && has_detail(app.ui.screen)
 }
 
 /// Whether a screen has a second pane that takes keys of its own.

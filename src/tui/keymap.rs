@@ -4,7 +4,7 @@ use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::keys::{Key, chord_name, parse_chord};
 
 /// Keys pressed in a row, and the command they stand for.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Binding {
     /// The keys.
     pub chord: Vec<Key>,
@@ -19,7 +19,7 @@ pub struct Binding {
 }
 
 /// All bindings.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: Vec<Binding>,
 }

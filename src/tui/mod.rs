@@ -15,20 +15,26 @@ pub mod keymap;
 pub mod keys;
 pub mod keys_file;
 pub mod layout;
+pub mod lease;
 pub mod logs;
+pub mod outlet;
 pub mod page;
 pub mod picture;
 pub mod prompt;
 pub mod text;
+pub mod text_out;
 pub mod theme;
+pub mod timeline;
 pub mod train;
 pub mod update;
 pub mod wording;
 
 mod feed;
+mod gate;
 mod press;
 mod run;
 mod terminal;
 
+pub use keys_file::{KeysError, load_keymap};
 pub use run::{Options, TuiError, run};
 pub use update::Exit;

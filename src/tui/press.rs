@@ -8,6 +8,7 @@ use crate::tui::focus::{Pending, scopes};
 use crate::tui::help::{Help, help_commands};
 use crate::tui::keymap::Meaning;
 use crate::tui::keys::{Key, chord_name};
+use crate::tui::lease;
 use crate::tui::page::Page;
 use crate::tui::prompt::{Prompt, PromptReply, edit};
 use crate::tui::theme::Role;
@@ -15,6 +16,13 @@ use crate::tui::update::{Effect, Exit};
 
 /// Takes a key in.
 pub(super) fn press(app: &mut App, key: Key) -> Vec<Effect> {
+    // A question of another console does not take the keys from what is being typed.
+    if app.ui.overlay.is_none()
+        && app.ui.pending.keys.is_empty()
+        && let Some(answer) = lease::answer(app, key)
+    {
+        return vec![Effect::Lease(answer)];
+    }
     match app.ui.overlay.take() {
         None => press_on_screen(app, key),
         Some(Overlay::Help(help)) => press_in_help(app, key, help),

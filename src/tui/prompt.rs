@@ -61,14 +61,14 @@ impl Prompt {
         let typed = self.text.trim_start();
         if let Some(place) = typed.strip_prefix('@') {
             let row = command_named("goto");
-            return row.map_or(Vec::new(), |row| values(row, places(app), place));
+            return row.map_or(Vec::new(), |row| values(row, &places(app), place));
         }
         let Some((name, argument)) = typed.split_once(' ') else {
             return matching_commands(typed).into_iter().map(bare).collect();
         };
         match command_named(name) {
             Some(row) => match row.complete {
-                Some(complete) => values(row, complete(app), argument),
+                Some(complete) => values(row, &complete(app), argument),
                 None => vec![Proposal {
                     line: self.text.clone(),
                     ..bare(row)
@@ -162,7 +162,7 @@ fn bare(row: &'static CommandRow) -> Proposal {
     }
 }
 
-fn values(row: &'static CommandRow, choices: Vec<Choice>, typed: &str) -> Vec<Proposal> {
+fn values(row: &'static CommandRow, choices: &[Choice], typed: &str) -> Vec<Proposal> {
     let texts = choices
         .iter()
         .map(|choice| format!("{} {}", choice.value, choice.doc));

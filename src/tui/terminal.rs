@@ -72,6 +72,25 @@ impl ConsoleTerminal {
         self.terminal.clear()
     }
 
+    /// Writes an escape sequence that moves nothing on the screen.
+    pub(super) fn send(&mut self, sequence: &str) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        out.write_all(sequence.as_bytes())?;
+        Write::flush(out)
+    }
+
+    /// Lends the terminal to another program and takes it back when `work` ends.
+    pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
+        restore();
+        let result = work();
+        enter()?;
+        if self.mouse {
+            self.set_mouse(true)?;
+        }
+        self.repaint()?;
+        Ok(result)
+    }
+
     /// Listens to the mouse, or not. Clicks and wheel only; moves are not asked for in vain, as
     /// terminals send them anyway, but ignored.
     pub(super) fn set_mouse(&mut self, listens: bool) -> io::Result<()> {

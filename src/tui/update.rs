@@ -1,16 +1,19 @@
 //! What inputs do to the console. No terminal, no source of events: both testable as data.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::bus::{LeaseRequest, LeaseState, PlayRequest, TimelineInfo};
 use crate::event::{Command, CommandStatus, Event, RunState, TrainerState};
 use crate::tui::app::{App, LostLink, Overlay, Screen, SentStatus};
 use crate::tui::commands::{command_named, invoke};
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
 use crate::tui::keys::Key;
+use crate::tui::outlet::Reader;
 use crate::tui::picture::{PictureKey, Raster};
 use crate::tui::press::press;
 use crate::tui::theme::Role;
-use crate::tui::{focus, journal};
+use crate::tui::{focus, journal, lease, timeline};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -36,6 +39,10 @@ pub enum Input {
     Snapshot(Box<RunState>, u64),
     /// Nothing happened, but the engine lives.
     Heard,
+    /// Who writes on the run.
+    Lease(LeaseState),
+    /// The time line of a recorded run is known.
+    Timeline(Arc<TimelineInfo>),
     /// The engine cannot be reached; why.
     LinkLost(String),
     /// A picture was made, or cannot be.
@@ -58,6 +65,35 @@ pub enum Effect {
     Repaint,
     /// Listen to the mouse, or not.
     Mouse(bool),
+    /// Put text into the clipboard, and into a file.
+    Copy {
+        /// What it is, one word.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// Write text into a file.
+    Export {
+        /// Where; the console's own place if absent.
+        path: Option<PathBuf>,
+        /// The file's name there.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// Show text in the operator's pager or editor.
+    Read {
+        /// Name of the file it is shown as.
+        name: String,
+        /// The text.
+        text: String,
+        /// In which.
+        with: Reader,
+    },
+    /// Want something of the lease.
+    Lease(LeaseRequest),
+    /// Go elsewhere in a recorded run.
+    Play(PlayRequest),
 }
 
 /// How the operator left.
@@ -118,6 +154,16 @@ pub fn update(app: &mut App, input: Input) -> Update {
             dirty = app.ui.lost.take().is_some();
             Vec::new()
         }
+        Input::Lease(state) => {
+            lease::note(app, state);
+            Vec::new()
+        }
+        Input::Timeline(info) => {
+            if let Some(timeline) = &mut app.ui.timeline {
+                timeline.info = Some(info);
+            }
+            Vec::new()
+        }
         Input::LinkLost(reason) => {
             let since_ms = app
                 .ui
@@ -153,6 +199,7 @@ fn heard(app: &mut App, reordered: bool) -> Vec<Effect> {
     app.ui.heard_ms = app.ui.now_ms;
     app.ui.alive_ms = app.ui.now_ms;
     app.ui.lost = None;
+    timeline::settle(app);
     journal::reconcile(app);
     // Rows that nobody has looked at yet may take their place at once.
     if reordered || app.ui.fleet.order.len() != rows_in_order(app).len() {

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the screens in `tests/it/screens/` and the recorded run they show.
 
+mod questions;
 mod script;
 
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use arpo::event::{Command, CommandStatus, Event, EventKind, RunState, SafePoint, TrainerState};
-use arpo::tui::app::{App, Link, Screen, SentStatus};
+use arpo::tui::app::{App, Link, Overlay, Screen, SentStatus};
 use arpo::tui::draw::{Drawn, draw};
 use arpo::tui::picture::Raster;
 use arpo::tui::theme::{ColorDepth, Theme};
@@ -169,6 +170,18 @@ fn overlays_and_small_terminals_look_as_committed() {
         ("palette", ": t e m", 80, 24),
         ("quit", "q", 80, 24),
         ("stop", "q s d e m o", 80, 24),
+        ("palette_argument", ": p a u s e space", 80, 24),
+        ("palette_place", ": @ s e t", 80, 24),
+        ("goto", "' g 0 1", 80, 24),
+        ("legend", "? tab", 80, 24),
+        ("help_search", "? / c o p y", 80, 24),
+        ("keys", ": k e y s enter", 80, 24),
+        ("palette", ": t e m", 120, 40),
+        ("stop", "q s", 120, 40),
+        ("quit", "q", 120, 40),
+        ("legend", "? tab", 120, 40),
+        ("keys", ": k e y s enter", 120, 40),
+        ("filter", "4 / v m", 120, 40),
         ("filter", "4 / v m", 80, 24),
         ("narrow", "", 64, 18),
         ("list", "", 44, 12),
@@ -182,6 +195,177 @@ fn overlays_and_small_terminals_look_as_committed() {
             &here(&format!("screens/{name}_{width}x{height}.txt")),
             &text_of(&terminal),
         );
+    }
+}
+
+/// Presses keys, and lets the box of a begun chord appear.
+fn press_and_wait(app: &mut App, keys: &str) {
+    press(app, keys);
+    let now_ms = app.ui.now_ms + 500;
+    update(app, Input::Clock(now_ms));
+}
+
+#[test]
+fn a_begun_chord_shows_what_may_follow() {
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        press_and_wait(&mut app, "y");
+        let terminal = draw_at(&mut app, width, height);
+        check_file(
+            &here(&format!("screens/chord_{width}x{height}.txt")),
+            &text_of(&terminal),
+        );
+    }
+}
+
+#[test]
+fn ascii_screens_are_ascii_but_for_what_was_written() {
+    for (name, keys) in [
+        ("fleet", ""),
+        ("train", "3"),
+        ("help", "?"),
+        ("palette", ": t e m"),
+        ("rollout", "j l enter h"),
+    ] {
+        for (width, height) in SIZES {
+            let mut app = app(ColorDepth::None);
+            press(&mut app, ": a s c i i enter");
+            press(&mut app, keys);
+            let text = text_of(&draw_at(&mut app, width, height));
+            let drawn = |c: &char| !c.is_ascii() && arpo::tui::text::width(&c.to_string()) == 1;
+            let left: String = text.chars().filter(drawn).collect();
+            assert_eq!(left, "", "{name} {width}x{height}:\n{text}");
+            check_file(
+                &here(&format!("screens/ascii_{name}_{width}x{height}.txt")),
+                &text,
+            );
+        }
+    }
+}
+
+#[test]
+fn exactly_one_pane_has_the_keys() {
+    for keys in [
+        "",
+        "z",
+        "j l enter",
+        "j l enter tab",
+        "3",
+        "3 tab",
+        "3 enter",
+        "4",
+        "?",
+        ":",
+        "4 /",
+        "q",
+        "q s",
+        ": k e y s enter",
+    ] {
+        for (width, height) in SIZES {
+            let mut app = app(ColorDepth::True);
+            press(&mut app, keys);
+            draw_at(&mut app, width, height);
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            let drawn = draw_once(&app, &mut terminal);
+            assert_eq!(drawn.focused, 1, "{keys:?} at {width}x{height}");
+        }
+    }
+}
+
+#[test]
+fn the_hint_bar_follows_whoever_has_the_keys() {
+    let hints = |keys: &str| {
+        let mut app = app(ColorDepth::None);
+        press(&mut app, keys);
+        let text = text_of(&draw_at(&mut app, 80, 24));
+        text.lines().last().unwrap().trim().to_owned()
+    };
+    assert!(hints("").contains("enter open"), "{}", hints(""));
+    assert!(
+        hints("j l enter tab").starts_with("j scroll"),
+        "{}",
+        hints("j l enter tab")
+    );
+    assert!(hints("g").contains("g first"), "{}", hints("g"));
+    assert!(hints(":").contains("tab complete"), "{}", hints(":"));
+    assert!(hints("?").contains("/ search"), "{}", hints("?"));
+}
+
+#[test]
+fn the_help_runs_what_is_chosen() {
+    let mut app = app(ColorDepth::None);
+    press(&mut app, "? / d e s k t o p s - enter");
+    assert!(app.ui.fleet.by_desktop);
+    assert_eq!(app.ui.overlay, None);
+    // One that needs an argument asks for it.
+    press(&mut app, "? / s e t space enter");
+    press(
+        &mut app,
+        "esc ? / f r o m space t h e space n e x t space u p d a t e enter",
+    );
+    assert!(matches!(&app.ui.overlay, Some(Overlay::Prompt(prompt)) if prompt.text == "lr "));
+}
+
+#[test]
+fn jumping_goes_to_groups_samples_episodes_and_tasks() {
+    let mut app = app(ColorDepth::None);
+    press(&mut app, "' g 2 . s 3 enter");
+    let looked_at = |app: &App| {
+        let episode = arpo::tui::fleet::rollout_episode(app).unwrap();
+        arpo::tui::fleet::episode_name(episode)
+    };
+    assert_eq!(
+        (app.ui.screen, looked_at(&app)),
+        (Screen::Rollout, "g02.s3".to_owned())
+    );
+    press(&mut app, ": @ r e n a m e enter");
+    assert_eq!((app.ui.screen, app.ui.fleet.row), (Screen::Fleet, 2));
+    press(&mut app, "' 0 - 0 0 2 0 0 1 enter");
+    assert_eq!(
+        (app.ui.screen, looked_at(&app)),
+        (Screen::Rollout, "g00.s1".to_owned())
+    );
+    press(&mut app, "' g 7 7 enter");
+    let said = &app.ui.message.as_ref().unwrap().text;
+    assert!(said.starts_with("g77 is not here"), "{said}");
+    // The line before is run again.
+    press(&mut app, ": t r a i n enter 1 : ! ! enter");
+    assert_eq!(app.ui.screen, Screen::Train);
+}
+
+#[test]
+fn text_goes_out_as_it_is() {
+    let mut app = app(ColorDepth::None);
+    press(&mut app, "' g 0 . s 0 enter H l");
+    let copied = |effects: Vec<Effect>| match &effects[..] {
+        [Effect::Copy { text, .. }] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(copied(press(&mut app, "y i")), "0-002000");
+    assert!(copied(press(&mut app, "y t")).starts_with("上次拖动"));
+    assert_eq!(copied(press(&mut app, "y a")), "click 214,61");
+    assert_eq!(
+        copied(press(&mut app, "y c")),
+        "arpo ctl demo-1129-1631 set-temperature 0.9"
+    );
+    let [
+        Effect::Export {
+            path: None,
+            name,
+            text,
+        },
+    ] = &press(&mut app, "x")[..]
+    else {
+        panic!("nothing is exported")
+    };
+    assert_eq!(name, "demo-1129-1631-rollout.txt");
+    assert!(text.contains("step 2\n上次拖动"), "{text}");
+    for (keys, head) in [("1", "row\ttask"), ("3", "iteration\treward"), ("4", "0:")] {
+        press(&mut app, keys);
+        let [Effect::Read { text, .. }] = &press(&mut app, "V")[..] else {
+            panic!("nothing is shown")
+        };
+        assert!(text.starts_with(head), "{text}");
     }
 }
 
@@ -210,9 +394,24 @@ fn without_color_the_selection_is_reversed_and_nothing_is_colored() {
 fn no_size_and_no_screen_panics() {
     let mut app = app(ColorDepth::True);
     for keys in [
-        "", "z", "enter", "v", "3", "enter", "4", "?", "esc :", "esc q",
+        "",
+        "z",
+        "enter",
+        "v",
+        "3",
+        "enter",
+        "4",
+        "?",
+        "tab",
+        "esc :",
+        "p",
+        "esc q",
+        "s",
+        "esc g",
+        "esc : k e y s enter",
+        "esc : a s c i i enter 1",
     ] {
-        press(&mut app, keys);
+        press_and_wait(&mut app, keys);
         for width in (1..=200).step_by(9) {
             for height in (1..=60).step_by(4) {
                 draw_at(&mut app, width, height);

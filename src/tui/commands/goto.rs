@@ -75,11 +75,9 @@ pub(super) fn screen(app: &mut App, name: &str) -> Vec<Effect> {
     let known = crate::tui::app::SCREENS
         .into_iter()
         .find(|screen| screen.title().eq_ignore_ascii_case(name));
-    match known {
-        Some(screen) => go_to(app, screen),
-        None => {
-            app.say(Role::Danger, format!("no screen is called {name:?}"));
-            Vec::new()
-        }
+    if let Some(screen) = known {
+        return go_to(app, screen);
     }
+    app.say(Role::Danger, format!("no screen is called {name:?}"));
+    Vec::new()
 }

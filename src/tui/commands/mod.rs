@@ -9,10 +9,13 @@
 mod ask;
 mod complete;
 mod goto;
+mod lease;
 mod navigate;
 mod operate;
 #[cfg(test)]
 mod tests;
+mod text;
+mod timeline;
 mod view;
 
 use crate::tui::app::{App, Screen};
@@ -63,7 +66,7 @@ impl Danger {
 pub type Victim = fn(&App, &str) -> Result<String, String>;
 
 /// One command.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CommandRow {
     /// As it is typed.
     pub name: &'static str,
@@ -561,6 +564,137 @@ pub const COMMANDS: &[CommandRow] = &[
     row("theme", &[], GLOBAL, "", "Use another theme.", view::theme)
         .takes("THEME")
         .completes(complete::themes),
+    row(
+        "copy-id",
+        &["y i", "y y"],
+        GLOBAL,
+        "",
+        "Copy the episode's id.",
+        text::copy_id,
+    ),
+    row(
+        "copy-thought",
+        &["y t"],
+        GLOBAL,
+        "",
+        "Copy the thought of the step.",
+        text::copy_thought,
+    ),
+    row(
+        "copy-action",
+        &["y a"],
+        GLOBAL,
+        "",
+        "Copy the action of the step.",
+        text::copy_action,
+    ),
+    row(
+        "copy-ctl",
+        &["y c"],
+        GLOBAL,
+        "",
+        "Copy the newest command as its arpo ctl line.",
+        text::copy_ctl,
+    ),
+    row(
+        "copy-view",
+        &["y v"],
+        GLOBAL,
+        "",
+        "Copy what the screen shows, as text.",
+        text::copy_view,
+    ),
+    row(
+        "export",
+        &["x"],
+        GLOBAL,
+        "",
+        "Write what the screen shows into a file.",
+        text::export,
+    )
+    .takes("[PATH]"),
+    row(
+        "pager",
+        &["V"],
+        GLOBAL,
+        "",
+        "Show what the screen shows in $PAGER, in full.",
+        text::pager,
+    ),
+    row(
+        "editor",
+        &[],
+        GLOBAL,
+        "",
+        "Open what the screen shows in $EDITOR.",
+        text::editor,
+    ),
+    row(
+        "iteration-back",
+        &["["],
+        GLOBAL,
+        "",
+        "Recorded run: go to the iteration before.",
+        timeline::iteration_back,
+    ),
+    row(
+        "iteration-on",
+        &["]"],
+        GLOBAL,
+        "",
+        "Recorded run: go to the next iteration.",
+        timeline::iteration_on,
+    ),
+    row(
+        "time-back",
+        &["{"],
+        GLOBAL,
+        "",
+        "Recorded run: go back a hundredth of its time.",
+        timeline::time_back,
+    ),
+    row(
+        "time-on",
+        &["}"],
+        GLOBAL,
+        "",
+        "Recorded run: go on a hundredth of its time.",
+        timeline::time_on,
+    ),
+    row(
+        "seek",
+        &[],
+        GLOBAL,
+        "",
+        "Recorded run: go to an iteration or a time.",
+        timeline::seek,
+    )
+    .takes("PLACE"),
+    row(
+        "play",
+        &["ctrl-p"],
+        GLOBAL,
+        "",
+        "Recorded run: play it, so many times as fast as it went, or stand still.",
+        timeline::play,
+    )
+    .takes("[TIMES]"),
+    row(
+        "take",
+        &[],
+        GLOBAL,
+        "",
+        "Ask the console that writes to let this one write.",
+        lease::take,
+    ),
+    row(
+        "release",
+        &[],
+        GLOBAL,
+        "",
+        "Write no more on this run; another console may.",
+        lease::release,
+    ),
     row(
         "ascii",
         &[],

@@ -77,7 +77,10 @@ pub(super) fn stop(app: &mut App, _: &str) -> Vec<Effect> {
 
 /// What stopping takes: the run, by its name.
 pub(super) fn run_to_stop(app: &App, _: &str) -> Result<String, String> {
-    Ok(app.run_name().to_owned())
+    match app.run_name() {
+        "" => Err("the run has no name yet".to_owned()),
+        name => Ok(name.to_owned()),
+    }
 }
 
 fn parse_positive(text: &str) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! Changing the view: layouts, filters, overlays, the terminal itself.
 
-use crate::tui::app::{App, Link, LogSource, Overlay, QuitChoice};
+use crate::tui::app::{App, Glyphs, Link, LogSource, Overlay, Pane, QuitChoice};
 use crate::tui::fleet::{FleetLayout, FleetSort, reorder};
 use crate::tui::help::Help;
 use crate::tui::page::keys_page;
@@ -47,7 +47,10 @@ pub(super) fn rollout_picture(app: &mut App, _: &str) -> Vec<Effect> {
 }
 
 pub(super) fn next_pane(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.detail = !app.ui.detail;
+    app.ui.pane = match app.ui.pane {
+        Pane::Main => Pane::Detail,
+        Pane::Detail => Pane::Main,
+    };
     Vec::new()
 }
 
@@ -156,7 +159,10 @@ pub(super) fn keys(app: &mut App, _: &str) -> Vec<Effect> {
 }
 
 pub(super) fn ascii(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.ascii = !app.ui.ascii;
+    app.ui.glyphs = match app.ui.glyphs {
+        Glyphs::Unicode => Glyphs::Ascii,
+        Glyphs::Ascii => Glyphs::Unicode,
+    };
     Vec::new()
 }
 

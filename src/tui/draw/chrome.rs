@@ -7,7 +7,7 @@ use crate::tui::app::{App, Link, SCREENS, SentCommand, SentStatus};
 use crate::tui::text::{one_line, width};
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
-use crate::tui::{figures, focus, wording};
+use crate::tui::{figures, focus, lease, wording};
 
 use super::Sketch;
 
@@ -76,7 +76,7 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
         }
         (None, Link::Recorded) => ("recorded".to_owned(), Role::Warning),
         (None, _) if app.run.is_over() => ("ended".to_owned(), Role::Muted),
-        (None, Link::Live) => ("live".to_owned(), Role::Good),
+        (None, Link::Live) => lease::header(app).unwrap_or(("live".to_owned(), Role::Good)),
         (None, Link::WatchOnly) => ("watching".to_owned(), Role::Good),
     });
     let silent_ms = app.ui.now_ms.saturating_sub(app.ui.alive_ms);
@@ -239,6 +239,10 @@ pub(super) fn vitals(run: &RunState) -> Vec<(&'static str, String, Role)> {
 /// Last row but one: a lost link, commands under way, or a message.
 pub(super) fn draw_message(sketch: &mut Sketch<'_>, area: Rect) {
     let app = sketch.app;
+    if let Some(question) = lease::question(app) {
+        sketch.put(area, 1, 0, &question, Role::Warning);
+        return;
+    }
     let mut at = 1;
     for sent in app.ui.sent.iter().rev() {
         let before = at;

@@ -15,12 +15,13 @@ mod sketch;
 mod small;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod train;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::tui::app::{App, Overlay, Screen};
+use crate::tui::app::{App, Glyphs, Overlay, Screen};
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::PictureKey;
 use crate::tui::update::Target;
@@ -68,23 +69,28 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) -> Drawn {
         overlay::draw_ahead(&mut sketch, area);
     }
     let drawn = sketch.drawn;
-    if app.ui.ascii {
+    if app.ui.glyphs == Glyphs::Ascii {
         ascii::simplify(frame.buffer_mut());
     }
     drawn
 }
 
 fn draw_pages(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
-    let [tabs, status, page, message, hints] = Layout::vertical([
+    let line_rows = u16::from(sketch.app.ui.timeline.is_some());
+    let [tabs, status, page, line, message, hints] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Fill(1),
+        Constraint::Length(line_rows),
         Constraint::Length(1),
         Constraint::Length(1),
     ])
     .areas(area);
     chrome::draw_tabs(sketch, tabs);
     chrome::draw_status(sketch, status);
+    if let Some(state) = &sketch.app.ui.timeline {
+        timeline::draw(sketch, line, state);
+    }
     chrome::draw_message(sketch, message);
     chrome::draw_hints(sketch, hints);
     match sketch.app.ui.screen {

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::symbols::border;
 use ratatui::widgets::{Block, Widget};
 
-use crate::tui::app::App;
+use crate::tui::app::{App, Glyphs};
 use crate::tui::picture::{Mark, PictureKey, PictureState, Raster, draw_raster};
 use crate::tui::text::{fit, width, wrap};
 use crate::tui::theme::Role;
@@ -169,9 +169,9 @@ impl<'a> Sketch<'a> {
             }
         }
         if !title.left.is_empty() {
-            let (role, mark) = match (focused, self.app.ui.ascii) {
-                (true, true) => (Role::Focus, "* "),
-                (true, false) => (Role::Focus, ""),
+            let (role, mark) = match (focused, self.app.ui.glyphs) {
+                (true, Glyphs::Ascii) => (Role::Focus, "* "),
+                (true, Glyphs::Unicode) => (Role::Focus, ""),
                 (false, _) => (Role::Text, ""),
             };
             let shown = fit(
