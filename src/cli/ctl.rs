@@ -138,3 +138,42 @@ fn answer_json(
         "reason": refused,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Args, Command, SafePoint};
+    use crate::tui::wording;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_line_that_the_journal_prints_asks_for_the_same() {
+        let at = |at| Command::Pause { at };
+        for command in [
+            at(SafePoint::EnvStep),
+            at(SafePoint::Batch),
+            at(SafePoint::PreUpdate),
+            at(SafePoint::PostCheckpoint),
+            Command::Resume,
+            Command::StepPhase,
+            Command::StepIteration,
+            Command::Stop,
+            Command::Checkpoint,
+            Command::SetLearningRate { value: 3e-7 },
+            Command::SetTemperature { value: 0.7 },
+            Command::SetDesktops { value: 12 },
+        ] {
+            let line = wording::ctl_line("demo-1", &command);
+            let words = line.strip_prefix("arpo ").unwrap().split(' ');
+            let parsed = Line::try_parse_from(words).unwrap();
+            assert_eq!(parsed.args.run, "demo-1");
+            assert_eq!(parsed.args.request.command(), command, "{line}");
+        }
+    }
+}

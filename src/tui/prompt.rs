@@ -112,7 +112,8 @@ impl Prompt {
         let proposals = self.proposals(app);
         let is_whole = self.selected == 0
             && (proposals.iter().any(|one| one.line == typed)
-                || command_named(typed).is_some_and(|row| !needs_argument(row)));
+                || !self.text.ends_with(' ')
+                    && command_named(typed).is_some_and(|row| !needs_argument(row)));
         match proposals.into_iter().nth(self.selected) {
             Some(chosen) if !is_whole => {
                 let has_argument = chosen.line.contains(' ');

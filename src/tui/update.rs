@@ -171,6 +171,8 @@ pub fn update(app: &mut App, input: Input) -> Update {
                 .as_ref()
                 .map_or(app.ui.now_ms, |lost| lost.since_ms);
             app.ui.lost = Some(LostLink { reason, since_ms });
+            // Whoever answers next may know of no lease.
+            app.ui.lease = None;
             leave_if_stopped(app)
         }
         Input::Picture(key, result) => {

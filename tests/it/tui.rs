@@ -219,6 +219,36 @@ fn a_begun_chord_shows_what_may_follow() {
 }
 
 #[test]
+fn recorded_runs_have_a_time_line() {
+    use arpo::bus::TimelineInfo;
+    use arpo::store::IterationMark;
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        app.ui.link = Link::Recorded;
+        app.ui.timeline = Some(arpo::tui::timeline::TimelineUi::default());
+        let reading = text_of(&draw_at(&mut app, width, height));
+        assert!(reading.contains("reading the log"), "{reading}");
+        let mark = |iteration| IterationMark {
+            iteration,
+            seq: iteration,
+            at_ms: 11_000 * iteration,
+        };
+        let info = TimelineInfo {
+            marks: (0..20).map(mark).collect(),
+            end_seq: 9_000,
+            end_ms: 220_000,
+        };
+        update(&mut app, Input::Timeline(Arc::new(info)));
+        press(&mut app, "ctrl-p");
+        let terminal = draw_at(&mut app, width, height);
+        check_file(
+            &here(&format!("screens/timeline_{width}x{height}.txt")),
+            &text_of(&terminal),
+        );
+    }
+}
+
+#[test]
 fn ascii_screens_are_ascii_but_for_what_was_written() {
     for (name, keys) in [
         ("fleet", ""),
@@ -232,7 +262,7 @@ fn ascii_screens_are_ascii_but_for_what_was_written() {
             press(&mut app, ": a s c i i enter");
             press(&mut app, keys);
             let text = text_of(&draw_at(&mut app, width, height));
-            let drawn = |c: &char| !c.is_ascii() && arpo::tui::text::width(&c.to_string()) == 1;
+            let drawn = |c: &char| ('\u{2010}'..='\u{2bff}').contains(c) && *c != '₂';
             let left: String = text.chars().filter(drawn).collect();
             assert_eq!(left, "", "{name} {width}x{height}:\n{text}");
             check_file(
@@ -346,7 +376,7 @@ fn text_goes_out_as_it_is() {
     assert_eq!(copied(press(&mut app, "y a")), "click 214,61");
     assert_eq!(
         copied(press(&mut app, "y c")),
-        "arpo ctl demo-1129-1631 set-temperature 0.9"
+        "arpo ctl demo-1129-1631 set-desktops 64"
     );
     let [
         Effect::Export {

@@ -4,7 +4,9 @@
 use ratatui::buffer::Buffer;
 
 /// Marks and what stands for them.
-const MARKS: [(char, char); 30] = [
+const MARKS: [(char, char); 32] = [
+    ('▸', '>'),
+    ('▹', '>'),
     ('…', '~'),
     ('→', '>'),
     ('←', '<'),

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use crate::event::EpisodeState;
 use crate::tui::app::App;
-use crate::tui::fleet::{Cell, FleetRow, RowKey, rows_in_order, selected_place};
+use crate::tui::fleet::{Cell, FleetLayout, FleetRow, RowKey, rows_in_order, selected_place};
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
@@ -157,7 +157,10 @@ fn draw_card(
         right: Some((cell.code(), cell_role(cell))),
         focused: is_selected,
     };
+    // Beside the matrix a card only shows what is selected there.
+    sketch.is_inside = app.ui.fleet.layout == FleetLayout::Matrix;
     let inner = sketch.frame(area, &title);
+    sketch.is_inside = false;
     sketch
         .drawn
         .targets

@@ -72,7 +72,12 @@ fn draw_proposal(sketch: &mut Sketch<'_>, line: Rect, proposal: &Proposal) {
         _ => proposal.label.clone(),
     };
     let at = sketch.put(line, 1, 0, &pad(&label, 24), role) + 1;
-    let keys = sketch.app.ui.keymap.keys_of(proposal.row).join("  ");
+    // Keys run the command without what is chosen here.
+    let keys = if proposal.line.contains(' ') {
+        String::new()
+    } else {
+        sketch.app.ui.keymap.keys_of(proposal.row).join("  ")
+    };
     let at = sketch.put(line, at, 0, &pad(&keys, 12), Role::Key) + 1;
     sketch.put(line, at, 0, &proposal.doc, Role::Muted);
 }

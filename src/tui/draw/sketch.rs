@@ -7,6 +7,7 @@ use ratatui::symbols::border;
 use ratatui::widgets::{Block, Widget};
 
 use crate::tui::app::{App, Glyphs};
+use crate::tui::focus::explains;
 use crate::tui::picture::{Mark, PictureKey, PictureState, Raster, draw_raster};
 use crate::tui::text::{fit, width, wrap};
 use crate::tui::theme::Role;
@@ -24,6 +25,8 @@ pub struct Sketch<'a> {
     pub drawn: Drawn,
     /// Whether what is drawn now lies over the screen.
     pub is_over: bool,
+    /// Whether frames drawn now are parts of a pane: the focused one is what is selected there.
+    pub is_inside: bool,
 }
 
 /// Title and state of a framed pane.
@@ -45,6 +48,7 @@ impl<'a> Sketch<'a> {
             buffer,
             drawn: Drawn::default(),
             is_over: false,
+            is_inside: false,
         }
     }
 
@@ -138,12 +142,15 @@ impl<'a> Sketch<'a> {
     /// Draws a frame and returns what is inside.
     pub fn frame(&mut self, area: Rect, title: &FrameTitle) -> Rect {
         // What lies over the screen has the keys, so nothing below it does.
-        let focused = title.focused && (self.is_over || self.app.ui.overlay.is_none());
+        let is_covered = self.app.ui.overlay.is_some() || explains(self.app);
+        let has_keys = title.focused && (self.is_over || !is_covered);
+        let focused = has_keys && !self.is_inside;
+        let selected = title.focused && self.is_inside;
         self.drawn.focused += usize::from(focused);
-        let (role, set) = if focused {
-            (Role::Focus, border::THICK)
-        } else {
-            (Role::Frame, border::ROUNDED)
+        let (role, set) = match (focused, selected) {
+            (true, _) => (Role::Focus, border::THICK),
+            (false, true) => (Role::Focus, border::PLAIN),
+            (false, false) => (Role::Frame, border::ROUNDED),
         };
         let block = Block::bordered()
             .border_set(set)
@@ -172,6 +179,7 @@ impl<'a> Sketch<'a> {
             let (role, mark) = match (focused, self.app.ui.glyphs) {
                 (true, Glyphs::Ascii) => (Role::Focus, "* "),
                 (true, Glyphs::Unicode) => (Role::Focus, ""),
+                (false, _) if selected => (Role::Focus, ""),
                 (false, _) => (Role::Text, ""),
             };
             let shown = fit(
