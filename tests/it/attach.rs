@@ -12,9 +12,11 @@ use arpo::bus::{
 use arpo::event::{Command, CommandStatus, EventKind, RunState, TrainerState};
 use arpo::store::RunDir;
 use arpo::types::ImageHash;
+use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::pty::Session;
 use crate::synthetic::{image, iteration, run, run_started};
 
 /// An engine without an engine: a run folder, its sink, its socket, its commands.
@@ -154,6 +156,47 @@ async fn of_several_consoles_one_writes() {
     // A holder that is gone is replaced.
     drop((second, waits));
     lease_when(&mut first, |lease| lease.yours).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_consoles_hand_the_lease_over() {
+    let mut engine = Engine::start().await;
+    let socket = engine.socket.to_str().unwrap().to_owned();
+    let consoles = tokio::task::spawn_blocking(move || {
+        let console = |user: &str| Session::start(&["attach", &socket], &[("USER", user)]);
+        let mut first = console("ann");
+        first.wait_for("rw:you");
+        let mut second = console("bo");
+        second.wait_for("ro (rw: ann@");
+        second.press("r");
+        second.wait_for("another console writes");
+        second.press(":take\r");
+        first.wait_for("bo@");
+        first.wait_for("asks to write");
+        first.press("n");
+        first.wait_until_gone("asks to write");
+        second.wait_for("keeps the lease");
+        second.press(":take\r");
+        first.wait_for("asks to write");
+        first.press("y");
+        second.wait_for("rw:you");
+        first.wait_for("ro (rw: bo@");
+        second.press("r");
+        // Killed, it leaves the lease to who is left.
+        second.wait_for("received");
+        second.signal(Signal::KILL);
+        first.wait_for("rw:you");
+        first.press("Q");
+        assert_eq!(first.check_restored(), 0);
+    });
+    let request = engine.inbox.recv().await.unwrap();
+    assert!(
+        request.origin.starts_with("console bo@"),
+        "{}",
+        request.origin
+    );
+    consoles.await.unwrap();
+    request.done();
 }
 
 #[tokio::test]

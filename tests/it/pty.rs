@@ -98,7 +98,7 @@ impl Session {
 
     /// Reads until `text` has left the screen.
     #[track_caller]
-    fn wait_until_gone(&mut self, text: &str) {
+    pub(crate) fn wait_until_gone(&mut self, text: &str) {
         while self.screen.screen().contents().contains(text) {
             let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
                 panic!("{text:?} stays on:\n{}", self.screen.screen().contents());

@@ -219,6 +219,37 @@ fn a_begun_chord_shows_what_may_follow() {
 }
 
 #[test]
+fn the_header_says_who_writes_and_the_holder_is_asked() {
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        let state = arpo::bus::LeaseState {
+            holder: Some("li@laptop".to_owned()),
+            held_ms: 180_000,
+            ..arpo::bus::LeaseState::default()
+        };
+        update(&mut app, Input::Lease(state));
+        let text = text_of(&draw_at(&mut app, width, height));
+        check_file(
+            &here(&format!("screens/lease_ro_{width}x{height}.txt")),
+            &text,
+        );
+        let state = arpo::bus::LeaseState {
+            yours: true,
+            holder: Some("me@here".to_owned()),
+            asked_by: Some("li@laptop".to_owned()),
+            answer_ms: 9_500,
+            ..arpo::bus::LeaseState::default()
+        };
+        update(&mut app, Input::Lease(state));
+        let text = text_of(&draw_at(&mut app, width, height));
+        check_file(
+            &here(&format!("screens/lease_asked_{width}x{height}.txt")),
+            &text,
+        );
+    }
+}
+
+#[test]
 fn recorded_runs_have_a_time_line() {
     use arpo::bus::TimelineInfo;
     use arpo::store::IterationMark;
@@ -423,6 +454,7 @@ fn without_color_the_selection_is_reversed_and_nothing_is_colored() {
 #[test]
 fn no_size_and_no_screen_panics() {
     let mut app = app(ColorDepth::True);
+    let mut shift = 0;
     for keys in [
         "",
         "z",
@@ -442,11 +474,13 @@ fn no_size_and_no_screen_panics() {
         "esc : a s c i i enter 1",
     ] {
         press_and_wait(&mut app, keys);
-        for width in (1..=200).step_by(9) {
-            for height in (1..=60).step_by(4) {
+        // Each state at other sizes: together they are close enough to all.
+        for width in (1 + shift..=200).step_by(27) {
+            for height in (1 + shift % 9..=60).step_by(9) {
                 draw_at(&mut app, width, height);
             }
         }
+        shift = (shift + 5) % 27;
         for (width, height) in [(1, 1), (2, 1), (1, 60), (200, 1), (200, 60), (79, 23)] {
             draw_at(&mut app, width, height);
         }

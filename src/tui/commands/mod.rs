@@ -9,6 +9,7 @@
 mod ask;
 mod complete;
 mod goto;
+mod hunt;
 mod lease;
 mod navigate;
 mod operate;
@@ -406,6 +407,46 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Go to the last row or step.",
         navigate::last,
+    ),
+    row(
+        "slowest",
+        &["g s"],
+        GLOBAL,
+        "",
+        "Go to the desktop that has not moved for longest.",
+        hunt::slowest,
+    ),
+    row(
+        "failure",
+        &["g x"],
+        GLOBAL,
+        "",
+        "Go to the end of the newest failed episode; again, to the one before.",
+        hunt::failure,
+    ),
+    row(
+        "malformed",
+        &["g m"],
+        GLOBAL,
+        "",
+        "Go to the newest reply that did not parse; again, to the one before.",
+        hunt::malformed,
+    ),
+    row(
+        "widest",
+        &["g d"],
+        GLOBAL,
+        "",
+        "Go to the group whose outcomes differ most.",
+        hunt::widest,
+    ),
+    row(
+        "replayed",
+        &["g r"],
+        GLOBAL,
+        "",
+        "Go to the group that replay helped most.",
+        hunt::replayed,
     ),
     row(
         "fleet",

@@ -176,10 +176,10 @@ fn chords_wait_are_explained_and_can_be_given_up() {
     );
     press(&mut app, "esc");
     assert!(app.ui.pending.keys.is_empty());
-    press(&mut app, "g x");
+    press(&mut app, "g z");
     assert_eq!(
         app.ui.message.as_ref().unwrap().text,
-        "g x means nothing here"
+        "g z means nothing here"
     );
     press(&mut app, "3 G g g");
     assert_eq!(app.ui.train.chart, 0);
