@@ -27,6 +27,11 @@ setup:
 setup-ref:
     @.config/setup.sh reference
 
+# Build and test `arpo` alone, without libtorch, as on a laptop
+[group('work')]
+test-console:
+    cargo test --release --no-default-features --no-fail-fast
+
 # Check formatting
 [group('work')]
 fmt-check:

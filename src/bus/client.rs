@@ -22,7 +22,7 @@ use crate::bus::frame::{
 };
 use crate::bus::server::HEARTBEAT;
 use crate::bus::source::{
-    Asked, COMMANDS, Commands, ITEMS, PICTURE_REQUESTS, PicturePlace, PictureRequest,
+    COMMANDS, Commands, ITEMS, PICTURE_REQUESTS, PicturePlace, PictureRequest, Wish,
 };
 use crate::bus::{BusError, CommandSender, Hello, Pictures, Role, Source, SourceItem, Welcome};
 use crate::event::{CommandStatus, RunState, SCHEMA_VERSION};
@@ -40,7 +40,18 @@ const FRAMES: usize = 64;
 /// Attaches to the engine that listens at `socket`. `origin` signs commands: `console`, `ctl`.
 /// Its tasks run on the current runtime until the source's items are dropped.
 pub async fn attach(socket: &Path, role: Role, origin: &str) -> Result<Source, BusError> {
-    let hello = Hello::new(role, origin);
+    attach_with(socket, Hello::new(role, origin)).await
+}
+
+/// Attaches as one of several consoles that may operate; the others are told this name. Which of
+/// them writes is told by `SourceItem::Lease`.
+pub async fn attach_seated(socket: &Path, name: &str) -> Result<Source, BusError> {
+    let hello = Hello::new(Role::Operate, "console").seated(name.to_owned());
+    attach_with(socket, hello).await
+}
+
+async fn attach_with(socket: &Path, hello: Hello) -> Result<Source, BusError> {
+    let role = hello.role;
     let (mut connection, welcome) = Connection::open(socket, &hello).await?;
     let state = connection.snapshot().await?;
     let (items_sender, items) = mpsc::channel(ITEMS);
@@ -64,6 +75,7 @@ pub async fn attach(socket: &Path, role: Role, origin: &str) -> Result<Source, B
         items,
         pictures: Pictures(PicturePlace::Socket(pictures_sender)),
         commands: may_command.then_some(CommandSender(Commands::Socket(commands_sender))),
+        player: None,
     })
 }
 
@@ -171,7 +183,7 @@ struct Client {
     socket: PathBuf,
     hello: Hello,
     items: mpsc::Sender<SourceItem>,
-    commands: mpsc::Receiver<Asked>,
+    commands: mpsc::Receiver<Wish>,
     /// Commands without a final answer, by the number sent.
     asked: BTreeMap<u64, mpsc::Sender<(u64, CommandStatus)>>,
     next_id: u64,
@@ -214,8 +226,8 @@ impl Client {
                     Err(_) => return End::Lost("the engine is silent".to_owned()),
                 },
                 asked = self.commands.recv(), if has_commands => match asked {
-                    Some(asked) => {
-                        if let Err(error) = self.ask(asked, &mut connection.writer).await {
+                    Some(wish) => {
+                        if let Err(error) = self.ask(wish, &mut connection.writer).await {
                             return End::Lost(error.to_string());
                         }
                     }
@@ -234,6 +246,7 @@ impl Client {
                 missed: std::mem::take(&mut self.missed),
             },
             FrameKind::Heartbeat => SourceItem::Heard,
+            FrameKind::Lease => SourceItem::Lease(frame.json().map_err(broken)?),
             FrameKind::Lagged => {
                 let lagged: LaggedFrame = frame.json().map_err(broken)?;
                 self.missed += lagged.missed;
@@ -247,6 +260,7 @@ impl Client {
             FrameKind::Hello
             | FrameKind::Command
             | FrameKind::WantPicture
+            | FrameKind::LeaseRequest
             | FrameKind::Welcome
             | FrameKind::Picture
             | FrameKind::NoPicture => return Ok(()),
@@ -268,7 +282,13 @@ impl Client {
         }
     }
 
-    async fn ask(&mut self, asked: Asked, writer: &mut OwnedWriteHalf) -> io::Result<()> {
+    async fn ask(&mut self, wish: Wish, writer: &mut OwnedWriteHalf) -> io::Result<()> {
+        let asked = match wish {
+            Wish::Command(asked) => asked,
+            Wish::Lease(request) => {
+                return write_json(writer, FrameKind::LeaseRequest, &request).await;
+            }
+        };
         let id = self.next_id;
         self.next_id += 1;
         self.asked.insert(id, asked.answers);

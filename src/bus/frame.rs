@@ -47,6 +47,10 @@ pub struct Hello {
     pub role: Role,
     /// How its commands are signed: `console`, `ctl`.
     pub origin: String,
+    /// Who looks, as other consoles are told: `li@laptop`. Only a console that takes part in the
+    /// lease says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seat: Option<String>,
 }
 
 impl Hello {
@@ -57,7 +61,15 @@ impl Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             role,
             origin: origin.to_owned(),
+            seat: None,
         }
+    }
+
+    /// One that takes part in the lease under a name.
+    #[must_use]
+    pub fn seated(mut self, name: String) -> Self {
+        self.seat = Some(name);
+        self
     }
 }
 
@@ -109,6 +121,8 @@ pub(super) enum FrameKind {
     Command = 2,
     /// Client: a picture's hash.
     WantPicture = 3,
+    /// Client: `LeaseRequest`.
+    LeaseRequest = 4,
     /// Server: `Welcome`.
     Welcome = 16,
     /// Server: `RunState`.
@@ -127,10 +141,12 @@ pub(super) enum FrameKind {
     Lagged = 23,
     /// Server: the run is over and nothing follows.
     Bye = 24,
+    /// Server: `LeaseState`.
+    Lease = 25,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 12] = [
+    const ALL: [FrameKind; 14] = [
         FrameKind::Hello,
         FrameKind::Command,
         FrameKind::WantPicture,
@@ -143,6 +159,8 @@ impl FrameKind {
         FrameKind::Heartbeat,
         FrameKind::Lagged,
         FrameKind::Bye,
+        FrameKind::LeaseRequest,
+        FrameKind::Lease,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {

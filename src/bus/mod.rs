@@ -12,23 +12,27 @@
 //!
 //! Invariants: what is shown is in the log already; the log never loses an event and a slow
 //! viewer never slows it: it misses events, is told so, and gets a fresh snapshot. A command
-//! changes nothing by itself; the events that answer it do.
+//! changes nothing by itself; the events that answer it do. Of several consoles one writes.
 
 mod client;
 mod control;
 mod error;
 mod frame;
+mod lease;
 mod place;
+mod player;
 mod registry;
 mod server;
 mod sink;
 mod source;
 
-pub use client::{attach, probe};
+pub use client::{attach, attach_seated, probe};
 pub use control::{CommandInbox, CommandRequest, CommandTicket, Controller, control};
 pub use error::BusError;
 pub use frame::{Hello, Role, Welcome};
+pub use lease::{ANSWER as LEASE_ANSWER, LeaseRequest, LeaseState};
 pub use place::{check_socket_dir, socket_dir, socket_path};
+pub use player::{PlayRequest, Player, TimelineInfo};
 pub use registry::{RunListing, RunStatus, clean_sockets, find_socket, list_runs};
 pub use server::Server;
 pub use sink::{EventSink, Resumed, Watch};

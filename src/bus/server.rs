@@ -23,8 +23,11 @@ use crate::bus::frame::{
     CLIENT_FRAME_MAX, CommandFrame, Frame, FrameKind, HASH_BYTES, LaggedFrame, PICTURE_BYTES_MAX,
     ReplyFrame, read_frame, write_frame, write_json,
 };
+use crate::bus::lease::{Lease, LeaseSeat};
 use crate::bus::place::{check_socket_dir, our_uid};
-use crate::bus::{BusError, Controller, EventSink, Hello, Role, Watch, Welcome};
+use crate::bus::{
+    BusError, Controller, EventSink, Hello, LEASE_ANSWER, LeaseRequest, Role, Watch, Welcome,
+};
 use crate::event::{CommandStatus, SCHEMA_VERSION};
 use crate::store::RunDir;
 use crate::types::ImageHash;
@@ -59,6 +62,7 @@ struct Served {
     sink: EventSink,
     controller: Option<Controller>,
     run: RunDir,
+    lease: Arc<Lease>,
 }
 
 impl Server {
@@ -76,6 +80,7 @@ impl Server {
             sink,
             controller,
             run,
+            lease: Lease::new(LEASE_ANSWER),
         });
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(accept(bound, served, stopped));
@@ -260,6 +265,14 @@ pub(super) fn read_picture(run: &RunDir, hash: &ImageHash) -> Result<Vec<u8>, St
     run.png(hash).map_err(|error| error.to_string())
 }
 
+/// Waits until the lease changed; for ever without a part in it.
+async fn changed(seat: &mut Option<LeaseSeat>) {
+    match seat {
+        Some(seat) => seat.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A client that watches, and may command.
 struct Viewer<'a> {
     hello: Hello,
@@ -271,6 +284,8 @@ struct Viewer<'a> {
     writer: BufWriter<OwnedWriteHalf>,
     served: &'a Served,
     replies: (mpsc::Sender<ReplyFrame>, mpsc::Receiver<ReplyFrame>),
+    /// Its part in the lease, if it takes any.
+    seat: Option<LeaseSeat>,
 }
 
 impl<'a> Viewer<'a> {
@@ -291,7 +306,11 @@ impl<'a> Viewer<'a> {
                 }
             }
         });
+        let may_command = hello.role == Role::Operate && served.controller.is_some();
+        let name = hello.seat.as_ref().filter(|_| may_command);
+        let seat = name.map(|name| served.lease.join(name));
         Self {
+            seat,
             hello,
             frames,
             _reading: reading,
@@ -308,6 +327,7 @@ impl<'a> Viewer<'a> {
         };
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.send_lease().await?;
         loop {
             self.writer.flush().await?;
             tokio::select! {
@@ -325,16 +345,35 @@ impl<'a> Viewer<'a> {
                     Err(RecvError::Closed) => return self.say_goodbye().await,
                 },
                 frame = self.frames.recv() => match frame {
+                    Some(frame) if frame.kind == FrameKind::LeaseRequest => {
+                        self.take_lease_request(&frame);
+                    }
                     Some(frame) => self.take_command(&frame),
                     None => return Ok(()),
                 },
                 Some(reply) = self.replies.1.recv() => {
                     write_json(&mut self.writer, FrameKind::Reply, &reply).await?;
                 }
+                () = changed(&mut self.seat) => self.send_lease().await?,
                 _ = heartbeat.tick() => {
                     write_frame(&mut self.writer, FrameKind::Heartbeat, &[]).await?;
                 }
             }
+        }
+    }
+
+    async fn send_lease(&mut self) -> io::Result<()> {
+        match &self.seat {
+            Some(seat) => write_json(&mut self.writer, FrameKind::Lease, &seat.state()).await,
+            None => Ok(()),
+        }
+    }
+
+    fn take_lease_request(&mut self, frame: &Frame) {
+        match (frame.json::<LeaseRequest>(), &self.seat) {
+            (Ok(request), Some(seat)) => seat.request(request),
+            (Ok(_), None) => {}
+            (Err(error), _) => tracing::warn!(%error, "lease request not understood"),
         }
     }
 
@@ -384,6 +423,13 @@ impl<'a> Viewer<'a> {
         self.writer.flush().await
     }
 
+    /// How its commands are signed.
+    fn origin(&self) -> String {
+        let Hello { origin, seat, .. } = &self.hello;
+        let name = seat.as_ref().filter(|name| !name.is_empty());
+        name.map_or(origin.clone(), |name| format!("{origin} {name}"))
+    }
+
     fn take_command(&mut self, frame: &Frame) {
         if frame.kind != FrameKind::Command {
             return;
@@ -414,7 +460,17 @@ impl<'a> Viewer<'a> {
             let _ = replies.try_send(reply);
             return;
         };
-        let mut ticket = controller.submit(asked.command, &self.hello.origin);
+        if let Some(Err(reason)) = self.seat.as_ref().map(LeaseSeat::may_write) {
+            let reply = ReplyFrame {
+                id: asked.id,
+                run_id: 0,
+                status: CommandStatus::Refused { reason },
+            };
+            // As above.
+            let _ = replies.try_send(reply);
+            return;
+        }
+        let mut ticket = controller.submit(asked.command, &self.origin());
         // Those that are done give their memory back.
         while self.answering.try_join_next().is_some() {}
         self.answering.spawn(async move {

@@ -11,7 +11,10 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::sleep;
 
 use crate::bus::server::read_picture;
-use crate::bus::{BusError, CommandTicket, Controller, EventSink, Watch};
+use crate::bus::{
+    BusError, CommandTicket, Controller, EventSink, LeaseRequest, LeaseState, Player, TimelineInfo,
+    Watch,
+};
 use crate::event::{Command, CommandStatus, Event, RunState};
 use crate::store::{Line, RunDir, StoreError};
 use crate::types::ImageHash;
@@ -42,6 +45,10 @@ pub enum SourceItem {
     },
     /// Nothing happened, but the engine lives.
     Heard,
+    /// Who writes on this run.
+    Lease(LeaseState),
+    /// A recorded run's time line, once its log has been read.
+    Timeline(Arc<TimelineInfo>),
     /// The connection was lost; it is tried again until a `Resync` says that it is back.
     Lost {
         /// Why.
@@ -62,6 +69,8 @@ pub struct Source {
     pub pictures: Pictures,
     /// Where commands go; absent where there is nothing to command.
     pub commands: Option<CommandSender>,
+    /// Where a recorded run is asked to go; absent where it only goes on.
+    pub player: Option<Player>,
 }
 
 impl Source {
@@ -82,6 +91,7 @@ impl Source {
             items,
             pictures: Pictures(PicturePlace::Folder(run)),
             commands: controller.map(|controller| CommandSender(Commands::Local(controller))),
+            player: None,
         })
     }
 
@@ -95,6 +105,7 @@ impl Source {
             items,
             pictures: Pictures::in_folder(run),
             commands: None,
+            player: None,
         })
     }
 
@@ -126,6 +137,7 @@ impl Source {
             items,
             pictures: Pictures::in_folder(run),
             commands: None,
+            player: None,
         })
     }
 }
@@ -181,7 +193,16 @@ pub struct CommandSender(pub(super) Commands);
 #[derive(Clone, Debug)]
 pub(super) enum Commands {
     Local(Controller),
-    Socket(mpsc::Sender<Asked>),
+    Socket(mpsc::Sender<Wish>),
+}
+
+/// What goes over the socket.
+#[derive(Debug)]
+pub(super) enum Wish {
+    /// A command.
+    Command(Asked),
+    /// Something of the lease.
+    Lease(LeaseRequest),
 }
 
 /// A command on its way over the socket.
@@ -200,9 +221,20 @@ impl CommandSender {
             Commands::Socket(queue) => {
                 let (answers, receiver) = mpsc::channel(ANSWERS);
                 // If it is full or closed, the ticket ends at once, as for a lost connection.
-                let _ = queue.try_send(Asked { command, answers });
+                let _ = queue.try_send(Wish::Command(Asked { command, answers }));
                 CommandTicket { answers: receiver }
             }
+        }
+    }
+}
+
+impl CommandSender {
+    /// Wants something of the lease; how it stands then is told by an item. In the engine's own
+    /// process there is none.
+    pub fn lease(&self, request: LeaseRequest) {
+        if let Commands::Socket(queue) = &self.0 {
+            // If it is full or closed the connection is lost, which is told by an item.
+            let _ = queue.try_send(Wish::Lease(request));
         }
     }
 }
@@ -225,7 +257,7 @@ pub(super) struct PictureRequest {
 }
 
 impl Pictures {
-    fn in_folder(run: RunDir) -> Self {
+    pub(super) fn in_folder(run: RunDir) -> Self {
         Self(PicturePlace::Folder(Arc::new(run)))
     }
 

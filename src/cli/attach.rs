@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use crate::bus::{Role, attach, find_socket, socket_dir};
-use crate::cli::{async_runtime, console};
+use crate::cli::console::ConsoleArgs;
+use crate::cli::{async_runtime, console, plain};
 use crate::tui::Options;
 
 /// Watch and steer a live run
@@ -14,18 +15,26 @@ pub(super) struct Args {
     /// Watch only; send no commands
     #[arg(long)]
     watch: bool,
+    #[command(flatten)]
+    console: ConsoleArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = args.console.options("")?;
     async_runtime()?.block_on(async {
         let socket = find_socket(&socket_dir(), args.run.as_deref()).await?;
-        if !args.watch {
-            return console::attach(&socket, false).await;
+        if !args.watch && !args.console.is_plain() {
+            return console::attach(&socket, false, options).await;
         }
         let source = attach(&socket, Role::Watch, "console").await?;
+        if args.console.is_plain() {
+            plain::follow(source).await;
+            return Ok(ExitCode::SUCCESS);
+        }
         let options = Options {
             watch_only: true,
-            ..Options::new(&source.run)
+            title: source.run.clone(),
+            ..options
         };
         console::run_console(source, options).await?;
         Ok(ExitCode::SUCCESS)

@@ -6,17 +6,74 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::bus::{Role, Source, SourceItem, attach as attach_source};
+use crate::bus::{Role, Source, SourceItem, attach as attach_source, attach_seated};
 use crate::cli::say;
 use crate::event::RunState;
-use crate::tui::{self, Exit, Options};
+use crate::tui::app::Glyphs;
+use crate::tui::theme::{ColorDepth, Theme};
+use crate::tui::{self, Exit, Options, load_keymap};
+
+/// How the console looks.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct ConsoleArgs {
+    /// Print one line an event instead, without cursor control; implied where stdout is no terminal
+    #[arg(long)]
+    plain: bool,
+    /// Draw frames, charts and marks in ASCII
+    #[arg(long)]
+    ascii: bool,
+    /// Colors: default, light, high-contrast
+    #[arg(long, value_name = "NAME")]
+    theme: Option<String>,
+}
+
+impl ConsoleArgs {
+    /// Whether lines are printed.
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain || !std::io::stdout().is_terminal()
+    }
+
+    /// Options of the console on a run of this name. What is wrong with the operator's keys or
+    /// theme is found here, before anything is started.
+    pub(super) fn options(&self, title: &str) -> anyhow::Result<Options> {
+        let defaults = Options::new(title);
+        let theme = self.theme.clone().unwrap_or(defaults.theme.clone());
+        Theme::built_in(&theme, ColorDepth::None)?;
+        Ok(Options {
+            glyphs: if self.ascii {
+                Glyphs::Ascii
+            } else {
+                Glyphs::Unicode
+            },
+            theme,
+            keymap: load_keymap()?,
+            ..defaults
+        })
+    }
+}
+
+/// Who looks, as other consoles are told: `li@laptop`.
+fn seat_name() -> String {
+    let user = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok())
+        .unwrap_or_else(|| "user".to_owned());
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    format!("{user}@{host}")
+}
 
 /// Attaches the console to the engine at a socket; the demo proposes to stop when it is left.
-pub(super) async fn attach(socket: &Path, is_demo: bool) -> anyhow::Result<ExitCode> {
-    let source = attach_source(socket, Role::Operate, "console").await?;
+pub(super) async fn attach(
+    socket: &Path,
+    is_demo: bool,
+    options: Options,
+) -> anyhow::Result<ExitCode> {
+    let source = attach_seated(socket, &seat_name()).await?;
     let options = Options {
         is_demo,
-        ..Options::new(&source.run)
+        title: source.run.clone(),
+        ..options
     };
     let run = source.run.clone();
     match run_console(source, options).await? {
@@ -56,7 +113,7 @@ async fn has_ended(socket: &Path) -> bool {
         match source.items.recv().await {
             Some(SourceItem::Event(event)) => state.apply(&event),
             Some(SourceItem::Resync { state: newer, .. }) => state = *newer,
-            Some(SourceItem::Heard) => {}
+            Some(SourceItem::Heard | SourceItem::Lease(_) | SourceItem::Timeline(_)) => {}
             Some(SourceItem::Lost { .. }) | None => return false,
         }
     }

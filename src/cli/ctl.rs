@@ -354,3 +354,71 @@ fn answer_json(
         "reason": refused,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Args, Command, SafePoint};
+    use crate::tui::wording;
+    use crate::types::{EpisodeId, TaskId};
+
+    const EPISODE: EpisodeId = EpisodeId {
+        incarnation: 1,
+        number: 42,
+    };
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_line_that_the_journal_prints_asks_for_the_same() {
+        let at = |at| Command::Pause { at };
+        for command in [
+            at(SafePoint::EnvStep),
+            at(SafePoint::Batch),
+            at(SafePoint::PreUpdate),
+            at(SafePoint::PostCheckpoint),
+            Command::Resume,
+            Command::StepPhase,
+            Command::StepIteration,
+            Command::Stop,
+            Command::Checkpoint,
+            Command::SetLearningRate { value: 3e-7 },
+            Command::SetTemperature { value: 0.7 },
+            Command::SetDesktops { value: 12 },
+            Command::SetClip {
+                low: 0.2,
+                high: 0.3,
+            },
+            Command::SetReplay { enabled: false },
+            Command::KillEpisode { episode: EPISODE },
+            Command::RerollEpisode { episode: EPISODE },
+            Command::RebootDesktop { desktop: 3 },
+            Command::PinStored {
+                task: TaskId("compact/ed_sub/7".to_owned()),
+                episode: EPISODE,
+                pinned: true,
+            },
+            Command::PinStored {
+                task: TaskId("compact/ed_sub/7".to_owned()),
+                episode: EPISODE,
+                pinned: false,
+            },
+            Command::DropStored {
+                task: TaskId("compact/ed_sub/7".to_owned()),
+                episode: EPISODE,
+            },
+            Command::CancelEvaluation { evaluation: 4 },
+        ] {
+            let line = wording::ctl_line("demo-1", &command);
+            let words = line.strip_prefix("arpo ").unwrap().split(' ');
+            let parsed = Line::try_parse_from(words).unwrap();
+            assert_eq!(parsed.args.run, "demo-1");
+            assert_eq!(parsed.args.request.command(0), command, "{line}");
+        }
+    }
+}

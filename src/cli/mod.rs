@@ -12,6 +12,7 @@ mod doctor;
 mod engine;
 pub mod eval;
 mod headless;
+mod plain;
 pub mod pretrain;
 mod profile;
 mod runs;
@@ -28,6 +29,8 @@ use clap::Parser;
 pub use engine::{ALLOCATOR_VARIABLE, engine_command, exec_engine, find_engine};
 
 use crate::config::ConfigError;
+use crate::tui::KeysError;
+use crate::tui::theme::ThemeError;
 
 /// A command that stopped because the operator said so.
 pub const INTERRUPTED: u8 = 130;
@@ -84,9 +87,9 @@ pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
         Err(error) => error,
     };
     let _ = writeln!(std::io::stderr(), "arpo: {error:#}");
-    let is_usage = error
-        .chain()
-        .any(<dyn std::error::Error>::is::<ConfigError>);
+    let is_usage = error.chain().any(|cause| {
+        cause.is::<ConfigError>() || cause.is::<KeysError>() || cause.is::<ThemeError>()
+    });
     ExitCode::from(if is_usage { USAGE } else { FAILED })
 }
 

@@ -72,6 +72,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.headless || args.json || !has_terminal {
         return Err(exec_engine());
     }
+    // What is wrong with the operator's keys is told before an engine runs.
+    let options = console::ConsoleArgs::default().options("")?;
     let path = match &args.resume {
         Some(run) => run.clone(),
         None => wiring::new_run_path(args.run.as_deref(), &resolved.profile, &args.overlay()),
@@ -85,7 +87,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let socket = start_engine(command, &path).await?;
-        console::attach(&socket, is_demo).await
+        console::attach(&socket, is_demo, options).await
     })
 }
 

@@ -25,6 +25,7 @@ mod lock;
 mod log;
 mod prune;
 mod run_dir;
+mod timeline;
 
 pub use checkpoints::{Checkpoint, CheckpointDraft, CheckpointFile, Manifest};
 pub use error::StoreError;
@@ -33,6 +34,7 @@ pub use lock::{LockHolder, lock_holder};
 pub use log::{Line, LogReader, LogWriter};
 pub use prune::PruneReport;
 pub use run_dir::{RunDir, run_name};
+pub use timeline::{IterationMark, Moment, Timeline};
 
 #[cfg(test)]
 mod tests;

@@ -6,12 +6,18 @@ use crate::event::{Command, RunState};
 use crate::tui::changes::Changes;
 use crate::tui::evals::EvalsUi;
 use crate::tui::fleet::FleetUi;
+use crate::tui::focus::Pending;
+use crate::tui::help::Help;
+use crate::tui::keymap::Keymap;
 use crate::tui::launch::LaunchForm;
+use crate::tui::lease::LeaseView;
 use crate::tui::logs::{LogFilter, LogLevel};
+use crate::tui::page::Page;
 use crate::tui::picture::PictureCache;
 use crate::tui::prompt::Prompt;
 use crate::tui::replay::ReplayUi;
 use crate::tui::theme::{Role, Theme};
+use crate::tui::timeline::TimelineUi;
 use crate::tui::train::Compared;
 use crate::types::{EpisodeId, ImageHash, Iteration};
 
@@ -100,10 +106,9 @@ pub struct LostLink {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Overlay {
     /// Keys, commands and codes.
-    Help {
-        /// First line shown.
-        scroll: usize,
-    },
+    Help(Help),
+    /// Text to read.
+    Page(Page),
     /// A command being typed.
     Prompt(Prompt),
     /// A filter of the logs being typed.
@@ -114,15 +119,21 @@ pub enum Overlay {
     Launch(LaunchForm),
     /// Detach or stop.
     Quit(QuitChoice),
-    /// A text that is longer than the screen.
-    Text {
-        /// Its title.
-        title: String,
-        /// Its lines.
-        lines: Vec<String>,
-        /// First line shown.
-        scroll: usize,
-    },
+    /// Yes or no, on the row of messages.
+    Confirm(Question),
+    /// A name that must be typed first, and what is typed of it.
+    Naming(Question, String),
+}
+
+/// A command that waits for its answer: shall it be done?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Name of the command.
+    pub command: &'static str,
+    /// Its argument.
+    pub argument: String,
+    /// What it takes.
+    pub victim: String,
 }
 
 /// What the operator is about to choose when leaving.
@@ -184,6 +195,26 @@ pub enum SentStatus {
     Unanswered,
     /// It has been done.
     Done,
+}
+
+/// A pane of a screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pane {
+    /// Its list.
+    #[default]
+    Main,
+    /// What is selected there.
+    Detail,
+}
+
+/// What frames, charts and marks are drawn with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Box drawing, blocks, braille.
+    #[default]
+    Unicode,
+    /// ASCII.
+    Ascii,
 }
 
 /// View of the Rollout screen.
@@ -267,14 +298,24 @@ pub struct UiState {
     pub is_demo: bool,
     /// Where events come from.
     pub link: Link,
+    /// Who writes, where several consoles may.
+    pub lease: Option<LeaseView>,
+    /// The time line, for a recorded run that can be gone through.
+    pub timeline: Option<TimelineUi>,
     /// Set while the engine cannot be reached.
     pub lost: Option<LostLink>,
     /// The page shown.
     pub screen: Screen,
     /// The page shown before.
     pub previous: Screen,
+    /// Which pane of the screen is focused.
+    pub pane: Pane,
     /// What lies over it.
     pub overlay: Option<Overlay>,
+    /// What keys mean.
+    pub keymap: Keymap,
+    /// Keys pressed that begin a chord.
+    pub pending: Pending,
     /// The newest line for the operator.
     pub message: Option<Message>,
     /// Commands under way, and those answered a moment ago.
@@ -313,6 +354,8 @@ pub struct UiState {
     pub typed: Vec<String>,
     /// Whether the mouse is listened to.
     pub mouse: bool,
+    /// What frames, charts and marks are drawn with.
+    pub glyphs: Glyphs,
 }
 
 impl App {
@@ -322,10 +365,15 @@ impl App {
             title: title.to_owned(),
             is_demo: false,
             link,
+            lease: None,
+            timeline: None,
             lost: None,
             screen: Screen::Fleet,
             previous: Screen::Fleet,
+            pane: Pane::default(),
             overlay: None,
+            keymap: Keymap::default(),
+            pending: Pending::default(),
             message: None,
             sent: Vec::new(),
             next_ticket: 0,
@@ -345,6 +393,7 @@ impl App {
             logs: LogsUi::default(),
             typed: Vec::new(),
             mouse: false,
+            glyphs: Glyphs::default(),
         };
         let mut app = Self { run, ui };
         crate::tui::fleet::reorder(&mut app);
@@ -377,6 +426,9 @@ impl App {
         match self.ui.link {
             Link::Live if self.run.is_over() => Err("the run is over"),
             Link::Live if self.ui.lost.is_some() => Err("the engine cannot be reached"),
+            Link::Live if crate::tui::lease::is_elsewhere(self) => {
+                Err("another console writes; :take asks for the lease")
+            }
             Link::Live => Ok(()),
             Link::WatchOnly => Err("this console only watches"),
             Link::Recorded => Err("this is a recorded run"),

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::bus::{CommandSender, CommandTicket, SourceItem};
 use crate::event::{Command, CommandStatus, Event};
+use crate::tui::gate::Gate;
 use crate::tui::run::{TuiError, is_done, spawn};
 use crate::tui::update::Input;
 
@@ -42,9 +43,11 @@ pub(super) enum Wake {
 pub(super) fn spawn_terminal(
     wakes: SyncSender<Wake>,
     done: Arc<AtomicBool>,
+    gate: Arc<Gate>,
 ) -> Result<(), TuiError> {
     spawn("terminal", move || {
         while !is_done(&done) {
+            gate.pass();
             let wake = match crossterm::event::poll(POLL) {
                 Ok(false) => continue,
                 Ok(true) => crossterm::event::read().map_or(Wake::Leave, Wake::Terminal),
@@ -181,6 +184,8 @@ fn inputs_of(items: impl Iterator<Item = SourceItem>) -> Vec<Input> {
                 inputs.push(match other {
                     SourceItem::Resync { state, missed } => Input::Snapshot(state, missed),
                     SourceItem::Lost { reason } => Input::LinkLost(reason),
+                    SourceItem::Lease(state) => Input::Lease(state),
+                    SourceItem::Timeline(info) => Input::Timeline(info),
                     SourceItem::Heard | SourceItem::Event(_) => Input::Heard,
                 });
             }

@@ -125,3 +125,21 @@ impl fmt::Display for Key {
         }
     }
 }
+
+/// Keys pressed in a row, by their names with spaces between: `g g`, `ctrl-x s`.
+pub fn parse_chord(names: &str) -> Result<Vec<Key>, KeyNameError> {
+    let keys: Vec<Key> = names
+        .split_ascii_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
+    if keys.is_empty() {
+        return Err(KeyNameError(names.to_owned()));
+    }
+    Ok(keys)
+}
+
+/// Keys pressed in a row as they are written.
+pub fn chord_name(keys: &[Key]) -> String {
+    let names: Vec<_> = keys.iter().map(Key::to_string).collect();
+    names.join(" ")
+}

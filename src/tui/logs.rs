@@ -211,7 +211,15 @@ fn all_rows(run: &RunState) -> Vec<LogRow> {
             command: None,
         })
         .collect();
-    rows.extend(run.commands.iter().map(command_row));
+    let name = run
+        .header
+        .as_ref()
+        .map_or("RUN", |header| header.run.as_str());
+    rows.extend(
+        run.commands
+            .iter()
+            .map(|command| command_row(command, name)),
+    );
     rows.extend(run.finished_phases.iter().filter_map(|finished| {
         let text = phase_text(run, finished.phase, finished.iteration.0, finished.wall_ms)?;
         Some(plain_row(finished.ended_ms, text))
@@ -270,7 +278,7 @@ fn plain_row(at_ms: u64, text: String) -> LogRow {
     }
 }
 
-fn command_row(command: &CommandState) -> LogRow {
+fn command_row(command: &CommandState, run: &str) -> LogRow {
     let (level, answer) = match &command.status {
         CommandStatus::Received => (NoticeLevel::Info, "received".to_owned()),
         CommandStatus::Accepted => (NoticeLevel::Info, "accepted".to_owned()),
@@ -288,10 +296,11 @@ fn command_row(command: &CommandState) -> LogRow {
         level,
         source: LogSource::Journal,
         text: format!(
-            "#{} {} by {}: {answer}{took}",
+            "#{} {} by {}: {answer}{took}  $ {}",
             command.id,
             wording::command(&command.request),
-            command.origin
+            command.origin,
+            wording::ctl_line(run, &command.request)
         ),
         count: 1,
         first_ms: command.at_ms,

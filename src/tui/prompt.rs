@@ -1,9 +1,16 @@
-//! The line a command is typed into.
+//! The line a command is typed into: fuzzy over all commands, then over what the argument may be;
+//! `@` lists groups and tasks, `!!` is the line before.
 
 use crossterm::event::KeyCode;
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use crate::tui::commands::{CommandRow, command_named, matching_commands};
+use crate::tui::app::App;
+use crate::tui::commands::{Choice, CommandRow, command_named, matching_commands, places};
 use crate::tui::keys::Key;
+
+/// The line before.
+const AGAIN: &str = "!!";
 
 /// A command being typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +21,19 @@ pub struct Prompt {
     pub selected: usize,
     /// How far back in the history the text was taken from; 0 is not.
     pub back: usize,
+}
+
+/// What the typed text may become.
+#[derive(Clone)]
+pub struct Proposal {
+    /// The whole line.
+    pub line: String,
+    /// What is shown of it.
+    pub label: String,
+    /// Its command.
+    pub row: &'static CommandRow,
+    /// What it does.
+    pub doc: String,
 }
 
 /// What a key did to a prompt.
@@ -28,59 +48,90 @@ pub enum PromptReply {
 }
 
 impl Prompt {
-    /// Commands that what is typed may become; none once an argument is typed.
-    pub fn proposals(&self) -> Vec<&'static CommandRow> {
+    /// One that begins with a text.
+    pub fn with_text(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What is typed may become one of these, the best first.
+    pub fn proposals(&self, app: &App) -> Vec<Proposal> {
         let typed = self.text.trim_start();
-        match typed.split_once(' ') {
-            Some((name, _)) => command_named(name).into_iter().collect(),
-            None => matching_commands(typed),
+        if let Some(place) = typed.strip_prefix('@') {
+            let row = command_named("goto");
+            return row.map_or(Vec::new(), |row| values(row, &places(app), place));
+        }
+        let Some((name, argument)) = typed.split_once(' ') else {
+            return matching_commands(typed).into_iter().map(bare).collect();
+        };
+        match command_named(name) {
+            Some(row) => match row.complete {
+                Some(complete) => values(row, &complete(app), argument),
+                None => vec![Proposal {
+                    line: self.text.clone(),
+                    ..bare(row)
+                }],
+            },
+            None => Vec::new(),
         }
     }
 
     /// Takes a key in.
-    pub fn press(mut self, key: Key, typed_before: &[String]) -> PromptReply {
+    pub fn press(mut self, key: Key, app: &App) -> PromptReply {
         match key.code {
             KeyCode::Esc => return PromptReply::Closed,
             KeyCode::Char('c') if key.ctrl => return PromptReply::Closed,
-            KeyCode::Enter => return self.enter(),
-            KeyCode::Tab => self.complete(),
+            KeyCode::Enter => return self.enter(app),
+            KeyCode::Tab => self.complete(app),
             KeyCode::Down => self.selected = self.selected.saturating_add(1),
             KeyCode::Up if self.selected > 0 => self.selected -= 1,
-            KeyCode::Up => self.recall(typed_before),
+            KeyCode::Up => self.recall(&app.ui.typed),
             KeyCode::Backspace if self.text.is_empty() => return PromptReply::Closed,
             _ => {
                 edit(&mut self.text, key);
                 self.selected = 0;
             }
         }
-        self.selected = self.selected.min(self.proposals().len().saturating_sub(1));
+        self.selected = self
+            .selected
+            .min(self.proposals(app).len().saturating_sub(1));
         PromptReply::Open(self)
     }
 
-    fn enter(mut self) -> PromptReply {
-        let name = self.text.trim().split(' ').next().unwrap_or("");
-        if name.is_empty() && self.selected == 0 {
+    fn enter(mut self, app: &App) -> PromptReply {
+        let typed = self.text.trim();
+        if typed.is_empty() && self.selected == 0 {
             return PromptReply::Closed;
         }
-        let chosen = self.proposals().get(self.selected).copied();
-        match chosen {
-            Some(row) if row.name != name && row.argument.is_empty() => {
-                PromptReply::Run(row.name.to_owned())
-            }
-            Some(row) if row.name != name => {
-                self.complete();
+        if typed == AGAIN {
+            let before = app.ui.typed.last().cloned();
+            return before.map_or(PromptReply::Closed, PromptReply::Run);
+        }
+        let proposals = self.proposals(app);
+        let is_whole = self.selected == 0
+            && (proposals.iter().any(|one| one.line == typed)
+                || !self.text.ends_with(' ')
+                    && command_named(typed).is_some_and(|row| !needs_argument(row)));
+        match proposals.into_iter().nth(self.selected) {
+            Some(chosen) if !is_whole => {
+                let has_argument = chosen.line.contains(' ');
+                if has_argument || !needs_argument(chosen.row) {
+                    return PromptReply::Run(chosen.line);
+                }
+                self.complete(app);
                 PromptReply::Open(self)
             }
-            _ => PromptReply::Run(self.text),
+            _ => PromptReply::Run(typed.to_owned()),
         }
     }
 
-    fn complete(&mut self) {
-        if let Some(row) = self.proposals().get(self.selected) {
-            let space = if row.argument.is_empty() { "" } else { " " };
-            if !self.text.trim_start().contains(' ') {
-                self.text = format!("{}{space}", row.name);
-            }
+    fn complete(&mut self, app: &App) {
+        if let Some(chosen) = self.proposals(app).into_iter().nth(self.selected) {
+            let takes_more = !chosen.line.contains(' ') && !chosen.row.argument.is_empty();
+            let space = if takes_more { " " } else { "" };
+            self.text = format!("{}{space}", chosen.line);
             self.selected = 0;
         }
     }
@@ -95,6 +146,61 @@ impl Prompt {
             self.back += 1;
         }
     }
+}
+
+fn needs_argument(row: &CommandRow) -> bool {
+    !row.argument.is_empty() && !row.argument.starts_with('[')
+}
+
+fn bare(row: &'static CommandRow) -> Proposal {
+    Proposal {
+        line: row.name.to_owned(),
+        label: format!("{} {}", row.name, row.argument)
+            .trim_end()
+            .to_owned(),
+        row,
+        doc: row.doc.to_owned(),
+    }
+}
+
+fn values(row: &'static CommandRow, choices: &[Choice], typed: &str) -> Vec<Proposal> {
+    let texts = choices
+        .iter()
+        .map(|choice| format!("{} {}", choice.value, choice.doc));
+    let ranked = rank(typed.trim(), texts);
+    let proposal = |choice: &Choice| Proposal {
+        line: format!("{} {}", row.name, choice.value),
+        label: choice.value.clone(),
+        row,
+        doc: choice.doc.clone(),
+    };
+    ranked
+        .into_iter()
+        .map(|place| proposal(&choices[place]))
+        .collect()
+}
+
+/// Places of the texts that contain the letters of `typed` in order, the best first.
+pub fn rank(typed: &str, texts: impl Iterator<Item = String>) -> Vec<usize> {
+    let mut config = Config::DEFAULT;
+    config.prefer_prefix = true;
+    let mut matcher = Matcher::new(config);
+    let pattern = Pattern::new(
+        typed,
+        CaseMatching::Ignore,
+        Normalization::Smart,
+        AtomKind::Fuzzy,
+    );
+    let mut buffer = Vec::new();
+    let mut scored: Vec<(u32, usize)> = texts
+        .enumerate()
+        .filter_map(|(place, text)| {
+            let text = Utf32Str::new(&text, &mut buffer);
+            Some((pattern.score(text, &mut matcher)?, place))
+        })
+        .collect();
+    scored.sort_by_key(|(score, place)| (std::cmp::Reverse(*score), *place));
+    scored.into_iter().map(|(_, place)| place).collect()
 }
 
 /// Takes a key into a line of text: characters, backspace, ctrl-u, ctrl-w.

@@ -12,6 +12,7 @@
 //! snapshot and says what was skipped.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -21,15 +22,19 @@ use std::time::{Duration, Instant};
 use crossterm::event::{Event as TerminalEvent, KeyEventKind, MouseButton, MouseEventKind};
 use tokio::sync::mpsc as async_mpsc;
 
-use crate::bus::{Pictures, Source};
+use crate::bus::{CommandSender, Pictures, Player, Source};
 use crate::event::Command;
 use crate::screen::decode_png;
-use crate::tui::app::{App, Link, Screen};
+use crate::tui::app::{App, Glyphs, Link, Screen};
 use crate::tui::draw::Drawn;
 use crate::tui::feed::{self, Wake};
+use crate::tui::gate::Gate;
+use crate::tui::keymap::Keymap;
+use crate::tui::outlet::{self, Reader};
 use crate::tui::picture::PictureWorker;
 use crate::tui::terminal::ConsoleTerminal;
 use crate::tui::theme::{ColorDepth, Role, Theme, ThemeError};
+use crate::tui::timeline::TimelineUi;
 use crate::tui::update::{Effect, Exit, Input, update};
 use crate::tui::work::Worker;
 use crate::types::{EpisodeId, ImageHash};
@@ -58,6 +63,10 @@ pub struct Options {
     pub theme: String,
     /// An episode to open in Rollout at the start.
     pub episode: Option<EpisodeId>,
+    /// What frames, charts and marks are drawn with.
+    pub glyphs: Glyphs,
+    /// What keys mean.
+    pub keymap: Keymap,
 }
 
 impl Options {
@@ -69,6 +78,8 @@ impl Options {
             watch_only: false,
             theme: "default".to_owned(),
             episode: None,
+            glyphs: Glyphs::default(),
+            keymap: Keymap::default(),
         }
     }
 }
@@ -121,9 +132,13 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
         items,
         pictures,
         commands,
+        player,
     } = source;
     let mut app = App::new(state, &options.title, link, theme);
     app.ui.is_demo = options.is_demo;
+    app.ui.glyphs = options.glyphs;
+    app.ui.keymap = options.keymap.clone();
+    app.ui.timeline = player.as_ref().map(|_| TimelineUi::default());
     if let Some(episode) = options.episode {
         app.ui.rollout.pinned = Some(episode);
         app.ui.screen = Screen::Rollout;
@@ -141,13 +156,17 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
         what: "take over",
         source,
     })?;
-    feed::spawn_source(items, commands, requested, wakes.clone())?;
-    feed::spawn_terminal(wakes, Arc::clone(&done))?;
+    let gate = Arc::new(Gate::default());
+    feed::spawn_source(items, commands.clone(), requested, wakes.clone())?;
+    feed::spawn_terminal(wakes, Arc::clone(&done), Arc::clone(&gate))?;
     let mut console = Console {
         app,
         worker,
         files,
         requests,
+        commands,
+        player,
+        gate,
         drawn: Drawn::default(),
         repaint: false,
     };
@@ -175,6 +194,10 @@ struct Console {
     worker: PictureWorker,
     files: Worker,
     requests: async_mpsc::Sender<(u64, Command)>,
+    commands: Option<CommandSender>,
+    player: Option<Player>,
+    /// Where the thread that reads the terminal waits while another program has it.
+    gate: Arc<Gate>,
     /// What the last draw left behind.
     drawn: Drawn,
     /// Whether the next draw writes every cell.
@@ -282,6 +305,19 @@ impl Console {
                 }
             }
             Effect::Suspend => self.suspend(terminal)?,
+            Effect::Copy { what, text } => self.copy(what, &text, terminal)?,
+            Effect::Export { path, name, text } => self.export(path.as_deref(), &name, &text),
+            Effect::Read { name, text, with } => self.read(&name, &text, with, terminal)?,
+            Effect::Lease(request) => {
+                if let Some(commands) = &self.commands {
+                    commands.lease(request);
+                }
+            }
+            Effect::Play(request) => {
+                if let Some(player) = &self.player {
+                    player.send(request);
+                }
+            }
             Effect::Repaint => self.repaint = true,
             Effect::Work(job) => {
                 if let Err(reason) = self.files.ask(job) {
@@ -298,6 +334,86 @@ impl Console {
             }
         }
         Ok(None)
+    }
+
+    fn copy(
+        &mut self,
+        what: &'static str,
+        text: &str,
+        terminal: &mut ConsoleTerminal,
+    ) -> Result<(), TuiError> {
+        let sequence = outlet::clipboard(text);
+        if let Some(sequence) = &sequence {
+            terminal
+                .send(sequence)
+                .map_err(|source| TuiError::Terminal {
+                    what: "write to",
+                    source,
+                })?;
+        }
+        let written = outlet::write(None, "copied.txt", text);
+        let (role, said) = match (sequence.is_some(), written) {
+            (true, Ok(path)) => (
+                Role::Muted,
+                format!("{what} copied; also in {}", path.display()),
+            ),
+            (false, Ok(path)) => (
+                Role::Warning,
+                format!(
+                    "too long for the clipboard; the {what} is in {}",
+                    path.display()
+                ),
+            ),
+            (true, Err(error)) => (
+                Role::Warning,
+                format!("{what} copied, but no file: {error}"),
+            ),
+            (false, Err(error)) => (
+                Role::Danger,
+                format!("too long for the clipboard, and no file: {error}"),
+            ),
+        };
+        self.app.say(role, said);
+        Ok(())
+    }
+
+    fn export(&mut self, path: Option<&Path>, name: &str, text: &str) {
+        match outlet::write(path, name, text) {
+            Ok(path) => self
+                .app
+                .say(Role::Good, format!("written to {}", path.display())),
+            Err(error) => self.app.say(Role::Danger, format!("not written: {error}")),
+        }
+    }
+
+    fn read(
+        &mut self,
+        name: &str,
+        text: &str,
+        with: Reader,
+        terminal: &mut ConsoleTerminal,
+    ) -> Result<(), TuiError> {
+        let path = match outlet::write(None, name, text) {
+            Ok(path) => path,
+            Err(error) => {
+                self.app.say(Role::Danger, format!("not written: {error}"));
+                return Ok(());
+            }
+        };
+        self.gate.close();
+        let read = terminal.lend(|| outlet::open(&path, with));
+        self.gate.open();
+        let read = read.map_err(|source| TuiError::Terminal {
+            what: "take back",
+            source,
+        })?;
+        if let Err(error) = read {
+            self.app.say(Role::Danger, format!("not shown: {error}"));
+        }
+        if let Ok((columns, rows)) = crossterm::terminal::size() {
+            update(&mut self.app, Input::Resize(columns, rows));
+        }
+        Ok(())
     }
 
     fn suspend(&mut self, terminal: &mut ConsoleTerminal) -> Result<(), TuiError> {

@@ -14,8 +14,8 @@ use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
 };
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-    disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
 use ratatui::Terminal;
@@ -69,7 +69,29 @@ impl ConsoleTerminal {
 
     /// Forgets what the terminal shows, so that the next draw writes every cell.
     pub(super) fn repaint(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `Terminal::clear`: it asks the terminal where its cursor is, and waits for the answer.
+        execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
+        self.terminal.swap_buffers();
+        Ok(())
+    }
+
+    /// Writes an escape sequence that moves nothing on the screen.
+    pub(super) fn send(&mut self, sequence: &str) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        out.write_all(sequence.as_bytes())?;
+        Write::flush(out)
+    }
+
+    /// Lends the terminal to another program and takes it back when `work` ends.
+    pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
+        restore();
+        let result = work();
+        enter()?;
+        if self.mouse {
+            self.set_mouse(true)?;
+        }
+        self.repaint()?;
+        Ok(result)
     }
 
     /// Listens to the mouse, or not. Clicks and wheel only; moves are not asked for in vain, as

@@ -1,22 +1,23 @@
 //! What inputs do to the console. No terminal, no source of events: both testable as data.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crossterm::event::KeyCode;
-
+use crate::bus::{LeaseRequest, LeaseState, PlayRequest, TimelineInfo};
 use crate::event::{Command, CommandStatus, Event, RunState, TrainerState};
-use crate::tui::app::{App, LostLink, Overlay, QuitChoice, Screen, SentStatus};
-use crate::tui::commands::{command_for, command_named, run_line, send, set_filter, set_search};
+use crate::tui::app::{App, LostLink, Overlay, Screen, SentStatus};
+use crate::tui::commands::{command_named, invoke};
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
-use crate::tui::journal;
 use crate::tui::keys::Key;
-use crate::tui::launch::LaunchReply;
+use crate::tui::outlet::Reader;
+use crate::tui::page::Page;
 use crate::tui::picture::{PictureKey, Raster};
-use crate::tui::prompt::{PromptReply, edit};
+use crate::tui::press::press;
 use crate::tui::rollout::wanted_changes;
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::work::{Job, Worked};
+use crate::tui::{focus, journal, lease, timeline};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -42,6 +43,10 @@ pub enum Input {
     Snapshot(Box<RunState>, u64),
     /// Nothing happened, but the engine lives.
     Heard,
+    /// Who writes on the run.
+    Lease(LeaseState),
+    /// The time line of a recorded run is known.
+    Timeline(Arc<TimelineInfo>),
     /// The engine cannot be reached; why.
     LinkLost(String),
     /// A picture was made, or cannot be.
@@ -68,6 +73,35 @@ pub enum Effect {
     Mouse(bool),
     /// Do what must not be done while drawing.
     Work(Job),
+    /// Put text into the clipboard, and into a file.
+    Copy {
+        /// What it is, one word.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// Write text into a file.
+    Export {
+        /// Where; the console's own place if absent.
+        path: Option<PathBuf>,
+        /// The file's name there.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// Show text in the operator's pager or editor.
+    Read {
+        /// Name of the file it is shown as.
+        name: String,
+        /// The text.
+        text: String,
+        /// In which.
+        with: Reader,
+    },
+    /// Want something of the lease.
+    Lease(LeaseRequest),
+    /// Go elsewhere in a recorded run.
+    Play(PlayRequest),
 }
 
 /// How the operator left.
@@ -132,6 +166,16 @@ pub fn update(app: &mut App, input: Input) -> Update {
             dirty = app.ui.lost.take().is_some();
             Vec::new()
         }
+        Input::Lease(state) => {
+            lease::note(app, state);
+            Vec::new()
+        }
+        Input::Timeline(info) => {
+            if let Some(timeline) = &mut app.ui.timeline {
+                timeline.info = Some(info);
+            }
+            Vec::new()
+        }
         Input::LinkLost(reason) => {
             let since_ms = app
                 .ui
@@ -139,6 +183,8 @@ pub fn update(app: &mut App, input: Input) -> Update {
                 .as_ref()
                 .map_or(app.ui.now_ms, |lost| lost.since_ms);
             app.ui.lost = Some(LostLink { reason, since_ms });
+            // Whoever answers next may know of no lease.
+            app.ui.lease = None;
             leave_if_stopped(app)
         }
         Input::Picture(key, result) => {
@@ -177,12 +223,7 @@ fn take_work(app: &mut App, worked: Worked) {
             changes,
         } => app.ui.rollout.changes = Some((before, after, changes)),
         Worked::Text(title, lines) => {
-            let scroll = 0;
-            app.ui.overlay = Some(Overlay::Text {
-                title,
-                lines,
-                scroll,
-            });
+            app.ui.overlay = Some(Overlay::Page(Page::of_text(title, &lines)));
         }
         Worked::Failed(reason) => app.say(Role::Danger, reason),
     }
@@ -202,6 +243,7 @@ fn heard(app: &mut App, reordered: bool) -> Vec<Effect> {
     app.ui.heard_ms = app.ui.now_ms;
     app.ui.alive_ms = app.ui.now_ms;
     app.ui.lost = None;
+    timeline::settle(app);
     journal::reconcile(app);
     // Rows that nobody has looked at yet may take their place at once.
     if reordered || app.ui.fleet.order.len() != rows_in_order(app).len() {
@@ -241,10 +283,12 @@ fn leave_if_stopped(app: &mut App) -> Vec<Effect> {
 
 /// Lets time pass; says whether anything shown depends on it.
 fn tick(app: &mut App, now_ms: u64) -> bool {
-    let before_s = app.ui.now_ms / 1000;
+    let before_ms = app.ui.now_ms;
+    let before_s = before_ms / 1000;
     app.ui.now_ms = now_ms;
     let reordered = reorder_when_due(app);
     let forgot = journal::forget_answered(app);
+    let explains = focus::is_due(app, before_ms);
     let expired = app.ui.message.as_ref().is_some_and(|message| {
         message.role != Role::Danger && now_ms >= message.at_ms + MESSAGE_MS
     });
@@ -252,169 +296,25 @@ fn tick(app: &mut App, now_ms: u64) -> bool {
         app.ui.message = None;
     }
     let shows_time = app.is_alive() || app.ui.lost.is_some();
-    forgot || expired || shows_time && (reordered || now_ms / 1000 != before_s)
-}
-
-fn press(app: &mut App, key: Key) -> Vec<Effect> {
-    match app.ui.overlay.take() {
-        None => match command_for(key, app.ui.screen) {
-            Some(row) => (row.run)(app, ""),
-            None => Vec::new(),
-        },
-        Some(Overlay::Help { scroll }) => press_in_help(app, key, scroll),
-        Some(Overlay::Text {
-            title,
-            lines,
-            scroll,
-        }) => {
-            let scroll = press_in_text(key, lines.len(), scroll);
-            app.ui.overlay = scroll.map(|scroll| Overlay::Text {
-                title,
-                lines,
-                scroll,
-            });
-            Vec::new()
-        }
-        Some(Overlay::Launch(form)) => match form.press(key, &app.run) {
-            LaunchReply::Open(form) => {
-                app.ui.overlay = Some(Overlay::Launch(form));
-                Vec::new()
-            }
-            LaunchReply::Closed => Vec::new(),
-            LaunchReply::Launch(command) => send(app, command),
-        },
-        Some(Overlay::Prompt(prompt)) => match prompt.press(key, &app.ui.typed) {
-            PromptReply::Open(prompt) => {
-                app.ui.overlay = Some(Overlay::Prompt(prompt));
-                Vec::new()
-            }
-            PromptReply::Closed => Vec::new(),
-            PromptReply::Run(line) => {
-                app.ui.typed.push(line.clone());
-                run_line(app, &line)
-            }
-        },
-        Some(Overlay::Filter(text)) => {
-            press_in_filter(app, key, text, false);
-            Vec::new()
-        }
-        Some(Overlay::Search(text)) => {
-            press_in_filter(app, key, text, true);
-            Vec::new()
-        }
-        Some(Overlay::Quit(choice)) => press_in_quit(app, key, choice),
-    }
-}
-
-/// The new first line of a text; nothing once it is closed.
-fn press_in_text(key: Key, lines: usize, scroll: usize) -> Option<usize> {
-    const PAGE: isize = 10;
-    let by = match command_for(key, Screen::Fleet).map(|row| row.name) {
-        Some("up") => -1,
-        Some("down") => 1,
-        Some("page-up") => -PAGE,
-        Some("page-down") => PAGE,
-        Some("first") => isize::MIN / 2,
-        Some("last") => isize::MAX / 2,
-        Some("back" | "quit") => return None,
-        _ => 0,
-    };
-    Some(
-        scroll
-            .saturating_add_signed(by)
-            .min(lines.saturating_sub(1)),
-    )
-}
-
-fn press_in_help(app: &mut App, key: Key, scroll: usize) -> Vec<Effect> {
-    let by: isize = match command_for(key, Screen::Fleet).map(|row| row.name) {
-        Some("up") => -1,
-        Some("down") => 1,
-        Some("page-up") => -10,
-        Some("page-down") => 10,
-        Some("first") => isize::MIN,
-        Some("suspend") => {
-            app.ui.overlay = Some(Overlay::Help { scroll });
-            return vec![Effect::Suspend];
-        }
-        _ => return Vec::new(),
-    };
-    let last = crate::tui::draw::help_lines(app).saturating_sub(1);
-    let scroll = scroll.saturating_add_signed(by).min(last);
-    app.ui.overlay = Some(Overlay::Help { scroll });
-    Vec::new()
-}
-
-fn press_in_filter(app: &mut App, key: Key, mut text: String, is_search: bool) {
-    match key.code {
-        KeyCode::Esc => return,
-        KeyCode::Char('c') if key.ctrl => return,
-        KeyCode::Enter => {
-            if is_search {
-                set_search(app, &text);
-            } else {
-                set_filter(app, &text);
-            }
-            return;
-        }
-        _ => edit(&mut text, key),
-    }
-    app.ui.overlay = Some(if is_search {
-        Overlay::Search(text)
-    } else {
-        Overlay::Filter(text)
-    });
-}
-
-fn press_in_quit(app: &mut App, key: Key, choice: QuitChoice) -> Vec<Effect> {
-    let place = QuitChoice::ALL
-        .iter()
-        .position(|known| *known == choice)
-        .unwrap_or(0);
-    let by = |step: usize| QuitChoice::ALL[(place + step) % QuitChoice::ALL.len()];
-    let next = match key.code {
-        KeyCode::Left | KeyCode::Up | KeyCode::BackTab => by(QuitChoice::ALL.len() - 1),
-        KeyCode::Right | KeyCode::Down | KeyCode::Tab => by(1),
-        KeyCode::Char('d') if !key.ctrl => return leave(app, QuitChoice::Detach),
-        KeyCode::Char('s') if !key.ctrl => return leave(app, QuitChoice::Stop),
-        KeyCode::Enter => return leave(app, choice),
-        // A second ctrl-c means it: the run is left as it is.
-        KeyCode::Char('c') if key.ctrl => return leave(app, QuitChoice::Detach),
-        KeyCode::Esc | KeyCode::Char(_) => return Vec::new(),
-        _ => choice,
-    };
-    app.ui.overlay = Some(Overlay::Quit(next));
-    Vec::new()
-}
-
-fn leave(app: &mut App, choice: QuitChoice) -> Vec<Effect> {
-    match choice {
-        QuitChoice::Detach => vec![Effect::Leave(Exit::Detached)],
-        QuitChoice::Stay => Vec::new(),
-        QuitChoice::Stop => {
-            let effects = send(app, Command::Stop);
-            app.ui.leaving = !effects.is_empty();
-            effects
-        }
-    }
+    forgot || expired || explains || shows_time && (reordered || now_ms / 1000 != before_s)
 }
 
 fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     let line = crate::tui::text::one_line(text);
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
-        Some(Overlay::Filter(text) | Overlay::Search(text)) => text.push_str(&line),
-        Some(
-            Overlay::Help { .. } | Overlay::Quit(_) | Overlay::Text { .. } | Overlay::Launch(_),
-        )
-        | None => {}
+        Some(Overlay::Help(help)) if help.types => help.query.push_str(&line),
+        Some(Overlay::Filter(text) | Overlay::Search(text) | Overlay::Naming(_, text)) => {
+            text.push_str(&line);
+        }
+        Some(_) | None => {}
     }
     Vec::new()
 }
 
 fn click(app: &mut App, target: Target) -> Vec<Effect> {
     let run = |app: &mut App, name: &str| match command_named(name) {
-        Some(row) => (row.run)(app, ""),
+        Some(row) => invoke(app, row, ""),
         None => Vec::new(),
     };
     match target {

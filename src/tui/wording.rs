@@ -1,6 +1,8 @@
 //! What the console calls actions, phases, states, ends and commands.
 
-use crate::event::{Command, EvalRequest, EvalWeights, EvalWhen, Phase, SafePoint, TrainerState};
+use crate::event::{
+    Command, EvalRequest, EvalWeights, EvalWhen, EvaluationStatus, Phase, SafePoint, TrainerState,
+};
 use crate::tui::figures;
 use crate::tui::text::one_line;
 use crate::types::{Action, EpisodeEnd, ErrorClass, Point, ScrollDirection};
@@ -95,6 +97,16 @@ pub fn trainer(state: TrainerState) -> &'static str {
     }
 }
 
+/// Where an evaluation stands, one word.
+pub fn evaluation(status: &EvaluationStatus) -> &'static str {
+    match status {
+        EvaluationStatus::Waiting => "waiting",
+        EvaluationStatus::Running => "running",
+        EvaluationStatus::Cancelled { .. } => "cancelled",
+        EvaluationStatus::Finished => "finished",
+    }
+}
+
 /// How an episode ended.
 pub fn end(end: EpisodeEnd) -> &'static str {
     match end {
@@ -186,4 +198,9 @@ pub fn ctl(command: &Command) -> String {
         | Command::SetReplay { .. } => format!("set-{}", self::command(command)),
         _ => self::command(command),
     }
+}
+
+/// The whole line.
+pub fn ctl_line(run: &str, command: &Command) -> String {
+    format!("arpo ctl {run} {}", ctl(command))
 }

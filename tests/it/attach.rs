@@ -5,15 +5,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use arpo::bus::{
-    BusError, CommandInbox, Controller, EventSink, Role, RunStatus, Server, Source, SourceItem,
-    attach, clean_sockets, control, find_socket, list_runs, probe,
+    BusError, CommandInbox, Controller, EventSink, LeaseRequest, LeaseState, Role, RunStatus,
+    Server, Source, SourceItem, attach, attach_seated, clean_sockets, control, find_socket,
+    list_runs, probe,
 };
 use arpo::event::{Command, CommandStatus, EventKind, RunState, TrainerState};
 use arpo::store::RunDir;
 use arpo::types::ImageHash;
+use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::net::{UnixListener, UnixStream};
 
+use crate::pty::Session;
 use crate::synthetic::{image, iteration, run, run_started};
 
 /// An engine without an engine: a run folder, its sink, its socket, its commands.
@@ -87,11 +90,185 @@ async fn fold_all(source: Source) -> (RunState, u64) {
                 missed_in_all += missed;
                 state = *fresh;
             }
-            SourceItem::Heard => {}
+            SourceItem::Heard | SourceItem::Lease(_) | SourceItem::Timeline(_) => {}
             SourceItem::Lost { reason } => panic!("lost: {reason}"),
         }
     }
     (state, missed_in_all)
+}
+
+/// How the lease stands, as the newest item says that satisfies `wanted`.
+async fn lease_when(source: &mut Source, wanted: impl Fn(&LeaseState) -> bool) -> LeaseState {
+    loop {
+        match source.items.recv().await.unwrap() {
+            SourceItem::Lease(state) if wanted(&state) => return state,
+            SourceItem::Lost { reason } => panic!("lost: {reason}"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_several_consoles_one_writes() {
+    let mut engine = Engine::start().await;
+    let mut first = attach_seated(&engine.socket, "a@one").await.unwrap();
+    lease_when(&mut first, |lease| lease.yours).await;
+    let mut second = attach_seated(&engine.socket, "b@two").await.unwrap();
+    let state = lease_when(&mut second, |lease| !lease.yours).await;
+    assert_eq!(state.holder.as_deref(), Some("a@one"));
+    // Who only watches takes no part; a script is not locked out.
+    let watcher = engine.attach(Role::Watch).await;
+    assert!(watcher.commands.is_none());
+    let script = engine.attach(Role::Operate).await;
+    let (writes, waits) = (
+        first.commands.clone().unwrap(),
+        second.commands.clone().unwrap(),
+    );
+    let Some((_, CommandStatus::Refused { reason })) = waits.send(Command::Resume).finished().await
+    else {
+        panic!("two consoles write")
+    };
+    assert_eq!(reason, "a@one writes on this run; :take asks for it");
+    for (commands, origin) in [
+        (&writes, "console a@one"),
+        (script.commands.as_ref().unwrap(), "console"),
+    ] {
+        let mut ticket = commands.send(Command::Resume);
+        let request = engine.inbox.recv().await.unwrap();
+        assert_eq!(request.origin, origin);
+        request.done();
+        assert!(matches!(
+            ticket.finished().await,
+            Some((_, CommandStatus::Done))
+        ));
+    }
+    // Asked, refused; asked, granted.
+    waits.lease(LeaseRequest::Take);
+    let asked = lease_when(&mut first, |lease| lease.asked_by.is_some()).await;
+    assert_eq!(asked.asked_by.as_deref(), Some("b@two"));
+    writes.lease(LeaseRequest::Refuse);
+    lease_when(&mut second, |lease| lease.refused == 1).await;
+    waits.lease(LeaseRequest::Take);
+    lease_when(&mut first, |lease| lease.asked_by.is_some()).await;
+    writes.lease(LeaseRequest::Grant);
+    lease_when(&mut second, |lease| lease.yours).await;
+    lease_when(&mut first, |lease| !lease.yours).await;
+    // A holder that is gone is replaced.
+    drop((second, waits));
+    lease_when(&mut first, |lease| lease.yours).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_consoles_hand_the_lease_over() {
+    let mut engine = Engine::start().await;
+    let socket = engine.socket.to_str().unwrap().to_owned();
+    let consoles = tokio::task::spawn_blocking(move || {
+        let console = |user: &str| Session::start(&["attach", &socket], &[("USER", user)]);
+        let mut first = console("ann");
+        first.wait_for("rw:you");
+        let mut second = console("bo");
+        second.wait_for("ro (rw: ann@");
+        second.press("r");
+        second.wait_for("another console writes");
+        second.press(":take\r");
+        first.wait_for("bo@");
+        first.wait_for("asks to write");
+        first.press("n");
+        first.wait_until_gone("asks to write");
+        second.wait_for("keeps the lease");
+        second.press(":take\r");
+        first.wait_for("asks to write");
+        first.press("y");
+        second.wait_for("rw:you");
+        first.wait_for("ro (rw: bo@");
+        second.press("r");
+        // Killed, it leaves the lease to who is left.
+        second.wait_for("received");
+        second.signal(Signal::KILL);
+        first.wait_for("rw:you");
+        first.press("Q");
+        assert_eq!(first.check_restored(), 0);
+    });
+    let request = engine.inbox.recv().await.unwrap();
+    assert!(
+        request.origin.starts_with("console bo@"),
+        "{}",
+        request.origin
+    );
+    consoles.await.unwrap();
+    request.done();
+}
+
+#[tokio::test]
+async fn an_older_client_reads_and_commands_as_before() {
+    let mut engine = Engine::start().await;
+    let mut first = attach_seated(&engine.socket, "a@one").await.unwrap();
+    lease_when(&mut first, |lease| lease.yours).await;
+    // Its hello knows no seat; it is told of no lease, and is not locked out.
+    let mut old = engine.attach(Role::Operate).await;
+    let mut ticket = old.commands.as_ref().unwrap().send(Command::Checkpoint);
+    engine.inbox.recv().await.unwrap().done();
+    assert!(matches!(
+        ticket.finished().await,
+        Some((_, CommandStatus::Done))
+    ));
+    engine.emit(iteration(0, 0));
+    engine.sink.flush().await.unwrap();
+    while old.state.history.is_empty() {
+        match old.items.recv().await.unwrap() {
+            SourceItem::Event(event) => old.state.apply(&event),
+            SourceItem::Resync { state, .. } => old.state = *state,
+            SourceItem::Heard => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Copies bytes between two sockets both ways, as `ssh -L` does.
+async fn forward(listener: UnixListener, socket: PathBuf) {
+    while let Ok((mut near, _)) = listener.accept().await {
+        let socket = socket.clone();
+        tokio::spawn(async move {
+            let mut far = UnixStream::connect(&socket).await.unwrap();
+            // Either side may hang up.
+            let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_forwarded_socket_is_as_good_as_the_engines_own() {
+    let mut engine = Engine::start().await;
+    engine.emit(iteration(0, 0));
+    let png = b"\x89PNG\r\n\x1a\nrest";
+    engine.run_dir.put_png(&image(1), png).unwrap();
+    let laptop = tempfile::tempdir().unwrap();
+    let near = laptop.path().join("demo-1.sock");
+    let listener = UnixListener::bind(&near).unwrap();
+    let relay = tokio::spawn(forward(listener, engine.socket.clone()));
+    let mut source = attach_seated(&near, "li@laptop").await.unwrap();
+    lease_when(&mut source, |lease| lease.yours).await;
+    assert_eq!(source.pictures.png(&image(1)).await.unwrap(), png);
+    let missing = source
+        .pictures
+        .png(&image(2))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(missing.contains("pruned"), "{missing}");
+    let commands = source.commands.clone().unwrap();
+    let mut ticket = commands.send(Command::Resume);
+    let request = engine.inbox.recv().await.unwrap();
+    assert_eq!(request.origin, "console li@laptop");
+    request.done();
+    assert!(matches!(
+        ticket.finished().await,
+        Some((_, CommandStatus::Done))
+    ));
+    let viewer = tokio::spawn(fold_all(source));
+    let (_folder, run_dir) = engine.end().await;
+    assert_eq!(viewer.await.unwrap().0, run_dir.state().unwrap());
+    relay.abort();
 }
 
 #[tokio::test]
@@ -287,7 +464,7 @@ async fn strangers_are_kept_out_and_broken_clients_harm_nobody() {
 async fn next_item(source: &mut Source) -> SourceItem {
     loop {
         match source.items.recv().await.unwrap() {
-            SourceItem::Heard => {}
+            SourceItem::Heard | SourceItem::Lease(_) | SourceItem::Timeline(_) => {}
             item => return item,
         }
     }

@@ -144,7 +144,7 @@ async fn a_run_goes_on_without_its_terminal_and_is_found_again() {
         match source.items.recv().await {
             Some(SourceItem::Event(event)) => state.apply(&event),
             Some(SourceItem::Resync { state: newer, .. }) => state = *newer,
-            Some(SourceItem::Heard) => {}
+            Some(SourceItem::Heard | SourceItem::Lease(_) | SourceItem::Timeline(_)) => {}
             Some(SourceItem::Lost { .. }) | None => break,
         }
     }

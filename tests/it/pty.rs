@@ -51,6 +51,8 @@ impl Session {
         for name in ["NO_COLOR", "COLORTERM"] {
             command.env_remove(name);
         }
+        // Nobody's own keys.
+        command.env("XDG_CONFIG_HOME", "/nonexistent");
         for (name, value) in env {
             command.env(name, value);
         }
@@ -96,7 +98,7 @@ impl Session {
 
     /// Reads until `text` has left the screen.
     #[track_caller]
-    fn wait_until_gone(&mut self, text: &str) {
+    pub(crate) fn wait_until_gone(&mut self, text: &str) {
         while self.screen.screen().contents().contains(text) {
             let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
                 panic!("{text:?} stays on:\n{}", self.screen.screen().contents());
@@ -225,4 +227,110 @@ fn without_color_no_color_is_sent_and_the_selection_is_reversed() {
     assert!(cells.iter().any(|cell| cell.inverse()));
     session.press("q");
     session.check_restored();
+}
+
+/// A recorded run in a folder, to be looked at with files of its own.
+fn session_of(folder: &Path, env: &[(&str, &str)]) -> Session {
+    let root = folder.join("demo-1129-1631");
+    record_run(&root);
+    let state = folder.join("state");
+    let mut all = vec![("XDG_STATE_HOME", state.to_str().unwrap())];
+    all.extend(env);
+    let mut session = Session::show(&root, &all);
+    session.wait_for("iteration 13/13");
+    session
+}
+
+#[test]
+fn a_recorded_run_is_gone_through_on_its_time_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = session_of(folder.path(), &[]);
+    session.press(":seek 3\r");
+    session.wait_for("iteration 3/13");
+    session.press("]");
+    session.wait_for("iteration 4/13");
+    session.press("[");
+    session.wait_for("iteration 3/13");
+    session.press("\x10");
+    session.wait_for("play x10");
+    session.press("\x10");
+    session.wait_for("still");
+    session.press(":seek end\r");
+    session.wait_for("iteration 13/13");
+    session.press("q");
+    assert_eq!(session.check_restored(), 0);
+}
+
+#[test]
+fn text_goes_to_the_clipboard_a_file_and_the_pager() {
+    let folder = tempfile::tempdir().unwrap();
+    let pager = folder.path().join("pager");
+    let script =
+        "#!/bin/sh\nhead -n 2 \"$1\"\necho ready\nread answer\necho \"got $answer\"\nread end\n";
+    std::fs::write(&pager, script).unwrap();
+    let line = format!("sh {}", pager.display());
+    let mut session = session_of(folder.path(), &[("PAGER", &line)]);
+    session.press("2yi");
+    session.wait_for("episode copied");
+    let sequence = b"\x1b]52;c;";
+    assert!(
+        session
+            .raw
+            .windows(sequence.len())
+            .any(|bytes| bytes == sequence)
+    );
+    let copied = std::fs::read_to_string(folder.path().join("state/arpo/copied.txt")).unwrap();
+    assert!(copied.starts_with("0-002"), "{copied}");
+    session.press("V");
+    session.wait_for("ready");
+    // The pager has the keys, all of them.
+    session.press("quit 123\r");
+    session.wait_for("got quit 123");
+    session.press("\r");
+    session.wait_for("Thought at step");
+    session.press("4");
+    session.wait_for("source all");
+    session.press("q");
+    assert_eq!(session.check_restored(), 0);
+}
+
+#[test]
+fn what_is_wrong_with_own_keys_is_told_before_the_console_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run(&root);
+    let keys = folder.path().join("arpo/keys.toml");
+    std::fs::create_dir_all(keys.parent().unwrap()).unwrap();
+    std::fs::write(&keys, "\"ctrl-r\" = \"resum\"\n").unwrap();
+    let config = [("XDG_CONFIG_HOME", folder.path().to_str().unwrap())];
+    let mut session = Session::show(&root, &config);
+    session.wait_for("did you mean resume?");
+    assert_eq!(session.child.wait().unwrap().exit_code(), 2);
+    std::fs::write(&keys, "\"ctrl-r\" = \"train\"\n").unwrap();
+    let mut session = Session::show(&root, &config);
+    session.wait_for("by attention");
+    session.press("\x12");
+    session.wait_for("Group std");
+    session.press("q");
+    session.check_restored();
+}
+
+#[test]
+fn plain_output_is_one_line_an_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run(&root);
+    for arguments in [&["show"][..], &["show", "--plain"]] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_arpo"))
+            .args(arguments)
+            .arg(&root)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains('\x1b'));
+        // How it stands before the first event, then each of them.
+        assert_eq!(text.lines().count(), recorded_events().len() + 1);
+        assert!(text.contains(" step finished episode="), "{text}");
+    }
 }

@@ -1,10 +1,10 @@
 //! Recorded runs: the same state and the same items as live ones.
 
-use arpo::bus::{EventSink, Source, SourceItem};
-use arpo::event::RunState;
-use arpo::store::RunDir;
+use arpo::bus::{EventSink, PlayRequest, Source, SourceItem};
+use arpo::event::{Event, RunState};
+use arpo::store::{Line, Moment, RunDir, Timeline};
 
-use crate::synthetic::run;
+use crate::synthetic::{GROUPS, SAMPLES, iteration, run, run_started};
 
 /// A run recorded through the sink, and its folder.
 fn recorded() -> (tempfile::TempDir, RunDir) {
@@ -69,4 +69,102 @@ fn pictures_of_a_recorded_run_come_from_its_folder() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("pruned"), "{error}");
+}
+
+/// Episodes an iteration of the synthetic run.
+const EPISODES_AN_ITERATION: u64 = (GROUPS * SAMPLES) as u64;
+
+/// A log of this many episodes, written as the engine writes it.
+fn long_log(episodes: u64) -> (tempfile::TempDir, RunDir, Vec<Event>) {
+    let folder = tempfile::tempdir().unwrap();
+    let run_dir = RunDir::create(&folder.path().join("long"), "").unwrap();
+    let mut log = run_dir.create_log().unwrap();
+    let iterations = (0..episodes.div_ceil(EPISODES_AN_ITERATION)).flat_map(|n| iteration(n, 0));
+    let mut events = Vec::new();
+    let mut lines = Vec::new();
+    for (seq, kind) in std::iter::once(run_started()).chain(iterations).enumerate() {
+        let event = Event {
+            seq: seq as u64,
+            at_ms: 40 * seq as u64,
+            kind,
+        };
+        lines.push(Line::new(event.clone()));
+        events.push(event);
+    }
+    for lines in lines.chunks(256) {
+        log.append(lines).unwrap();
+    }
+    log.sync().unwrap();
+    drop(log);
+    (folder, run_dir, events)
+}
+
+#[test]
+fn seeking_equals_folding_from_the_start() {
+    let (_folder, run_dir, events) = long_log(20_000);
+    let timeline = Timeline::read(open(&run_dir)).unwrap();
+    assert_eq!(timeline.end_seq(), events.len() as u64);
+    assert_eq!(timeline.end_ms(), events.last().unwrap().at_ms);
+    assert_eq!(
+        timeline.marks().len() as u64,
+        20_000_u64.div_ceil(EPISODES_AN_ITERATION)
+    );
+    let end = timeline.end_seq();
+    let mut targets: Vec<u64> = (0..=24).map(|part| end * part / 24).collect();
+    targets.extend([1, 2_048, 2_049, end / 3 + 7]);
+    targets.sort_unstable();
+    let mut folded = RunState::default();
+    let mut rest = events.iter();
+    for target in targets {
+        while folded.next_seq < target {
+            folded.apply(rest.next().unwrap());
+        }
+        assert_eq!(
+            timeline.state_at(Moment::Seq(target)).unwrap(),
+            folded,
+            "before {target}"
+        );
+        // Times stand for the events up to them.
+        let by_time = timeline.state_at(Moment::Time(folded.at_ms)).unwrap();
+        assert_eq!(
+            by_time,
+            if target == 0 {
+                RunState::from_events(&events[..1])
+            } else {
+                folded.clone()
+            }
+        );
+    }
+}
+
+#[test]
+fn a_replayable_run_tells_its_time_line_seeks_and_plays() {
+    let (_folder, run_dir, events) = long_log(60);
+    let mut source = Source::replayable(open(&run_dir)).unwrap();
+    assert_eq!(source.state, RunState::from_events(&events));
+    let Some(SourceItem::Timeline(info)) = source.items.blocking_recv() else {
+        panic!("no time line")
+    };
+    assert_eq!(info.end_seq, events.len() as u64);
+    let player = source.player.clone().unwrap();
+    let mark = info.marks[3];
+    player.send(PlayRequest::Seek(Moment::Seq(mark.seq + 1)));
+    let Some(SourceItem::Resync {
+        mut state,
+        missed: 0,
+    }) = source.items.blocking_recv()
+    else {
+        panic!("no state")
+    };
+    assert_eq!(*state, RunState::from_events(&events[..=mark.seq as usize]));
+    assert_eq!(state.iteration.unwrap().0, mark.iteration);
+    // Played to its end it is what it was.
+    player.send(PlayRequest::Play(1e9));
+    while state.next_seq < info.end_seq {
+        match source.items.blocking_recv().unwrap() {
+            SourceItem::Event(event) => state.apply(&event),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(*state, source.state);
 }

@@ -3,6 +3,7 @@
 //! `UPDATE=1` rewrites the screens in `tests/it/screens/` and the recorded run they show.
 
 mod evaluations;
+mod questions;
 mod script;
 
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use arpo::event::{Command, CommandStatus, Event, EventKind, RunState, SafePoint, TrainerState};
-use arpo::tui::app::{App, Link, Screen, SentStatus};
+use arpo::tui::app::{App, Link, Overlay, Screen, SentStatus};
 use arpo::tui::draw::{Drawn, draw};
 use arpo::tui::picture::Raster;
 use arpo::tui::theme::{ColorDepth, Theme};
@@ -184,6 +185,19 @@ fn overlays_and_small_terminals_look_as_committed() {
     for (name, keys, width, height) in [
         ("palette", ": t e m", 80, 24),
         ("quit", "q", 80, 24),
+        ("stop", "q s d e m o", 80, 24),
+        ("palette_argument", ": p a u s e space", 80, 24),
+        ("palette_place", ": @ s e t", 80, 24),
+        ("goto", "' g 0 1", 80, 24),
+        ("legend", "? tab", 80, 24),
+        ("help_search", "? / c o p y", 80, 24),
+        ("keys", ": k e y s enter", 80, 24),
+        ("palette", ": t e m", 120, 40),
+        ("stop", "q s", 120, 40),
+        ("quit", "q", 120, 40),
+        ("legend", "? tab", 120, 40),
+        ("keys", ": k e y s enter", 120, 40),
+        ("filter", "6 / v m", 120, 40),
         ("filter", "6 / v m", 80, 24),
         ("narrow", "", 64, 18),
         ("list", "", 44, 12),
@@ -197,6 +211,238 @@ fn overlays_and_small_terminals_look_as_committed() {
             &here(&format!("screens/{name}_{width}x{height}.txt")),
             &text_of(&terminal),
         );
+    }
+}
+
+/// Presses keys, and lets the box of a begun chord appear.
+fn press_and_wait(app: &mut App, keys: &str) {
+    press(app, keys);
+    let now_ms = app.ui.now_ms + 500;
+    update(app, Input::Clock(now_ms));
+}
+
+#[test]
+fn a_begun_chord_shows_what_may_follow() {
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        press_and_wait(&mut app, "y");
+        let terminal = draw_at(&mut app, width, height);
+        check_file(
+            &here(&format!("screens/chord_{width}x{height}.txt")),
+            &text_of(&terminal),
+        );
+    }
+}
+
+#[test]
+fn the_header_says_who_writes_and_the_holder_is_asked() {
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        let state = arpo::bus::LeaseState {
+            holder: Some("li@laptop".to_owned()),
+            held_ms: 180_000,
+            ..arpo::bus::LeaseState::default()
+        };
+        update(&mut app, Input::Lease(state));
+        let text = text_of(&draw_at(&mut app, width, height));
+        check_file(
+            &here(&format!("screens/lease_ro_{width}x{height}.txt")),
+            &text,
+        );
+        let state = arpo::bus::LeaseState {
+            yours: true,
+            holder: Some("me@here".to_owned()),
+            asked_by: Some("li@laptop".to_owned()),
+            answer_ms: 9_500,
+            ..arpo::bus::LeaseState::default()
+        };
+        update(&mut app, Input::Lease(state));
+        let text = text_of(&draw_at(&mut app, width, height));
+        check_file(
+            &here(&format!("screens/lease_asked_{width}x{height}.txt")),
+            &text,
+        );
+    }
+}
+
+#[test]
+fn recorded_runs_have_a_time_line() {
+    use arpo::bus::TimelineInfo;
+    use arpo::store::IterationMark;
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        app.ui.link = Link::Recorded;
+        app.ui.timeline = Some(arpo::tui::timeline::TimelineUi::default());
+        let reading = text_of(&draw_at(&mut app, width, height));
+        assert!(reading.contains("reading the log"), "{reading}");
+        let mark = |iteration| IterationMark {
+            iteration,
+            seq: iteration,
+            at_ms: 11_000 * iteration,
+        };
+        let info = TimelineInfo {
+            marks: (0..20).map(mark).collect(),
+            end_seq: 9_000,
+            end_ms: 220_000,
+        };
+        update(&mut app, Input::Timeline(Arc::new(info)));
+        press(&mut app, "ctrl-p");
+        let terminal = draw_at(&mut app, width, height);
+        check_file(
+            &here(&format!("screens/timeline_{width}x{height}.txt")),
+            &text_of(&terminal),
+        );
+    }
+}
+
+#[test]
+fn ascii_screens_are_ascii_but_for_what_was_written() {
+    for (name, keys) in [
+        ("fleet", ""),
+        ("train", "3"),
+        ("help", "?"),
+        ("palette", ": t e m"),
+        ("rollout", "j l enter h"),
+    ] {
+        for (width, height) in SIZES {
+            let mut app = app(ColorDepth::None);
+            press(&mut app, ": a s c i i enter");
+            press(&mut app, keys);
+            let text = text_of(&draw_at(&mut app, width, height));
+            let drawn = |c: &char| ('\u{2010}'..='\u{2bff}').contains(c) && *c != '₂';
+            let left: String = text.chars().filter(drawn).collect();
+            assert_eq!(left, "", "{name} {width}x{height}:\n{text}");
+            check_file(
+                &here(&format!("screens/ascii_{name}_{width}x{height}.txt")),
+                &text,
+            );
+        }
+    }
+}
+
+#[test]
+fn exactly_one_pane_has_the_keys() {
+    for keys in [
+        "",
+        "z",
+        "j l enter",
+        "j l enter tab",
+        "3",
+        "3 tab",
+        "3 enter",
+        "4",
+        "?",
+        ":",
+        "4 /",
+        "q",
+        "q s",
+        ": k e y s enter",
+    ] {
+        for (width, height) in SIZES {
+            let mut app = app(ColorDepth::True);
+            press(&mut app, keys);
+            draw_at(&mut app, width, height);
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            let drawn = draw_once(&app, &mut terminal);
+            assert_eq!(drawn.focused, 1, "{keys:?} at {width}x{height}");
+        }
+    }
+}
+
+#[test]
+fn the_hint_bar_follows_whoever_has_the_keys() {
+    let hints = |keys: &str| {
+        let mut app = app(ColorDepth::None);
+        press(&mut app, keys);
+        let text = text_of(&draw_at(&mut app, 80, 24));
+        text.lines().last().unwrap().trim().to_owned()
+    };
+    assert!(hints("").contains("enter open"), "{}", hints(""));
+    assert!(
+        hints("j l enter tab").starts_with("j scroll"),
+        "{}",
+        hints("j l enter tab")
+    );
+    assert!(hints("g").contains("g first"), "{}", hints("g"));
+    assert!(hints(":").contains("tab complete"), "{}", hints(":"));
+    assert!(hints("?").contains("/ search"), "{}", hints("?"));
+}
+
+#[test]
+fn the_help_runs_what_is_chosen() {
+    let mut app = app(ColorDepth::None);
+    press(&mut app, "? / d e s k t o p s - enter");
+    assert!(app.ui.fleet.by_desktop);
+    assert_eq!(app.ui.overlay, None);
+    // One that needs an argument asks for it.
+    press(&mut app, "? / s e t space enter");
+    press(
+        &mut app,
+        "esc ? / f r o m space t h e space n e x t space u p d a t e enter",
+    );
+    assert!(matches!(&app.ui.overlay, Some(Overlay::Prompt(prompt)) if prompt.text == "lr "));
+}
+
+#[test]
+fn jumping_goes_to_groups_samples_episodes_and_tasks() {
+    let mut app = app(ColorDepth::None);
+    press(&mut app, "' g 2 . s 3 enter");
+    let looked_at = |app: &App| {
+        let episode = arpo::tui::fleet::rollout_episode(app).unwrap();
+        arpo::tui::fleet::episode_name(episode)
+    };
+    assert_eq!(
+        (app.ui.screen, looked_at(&app)),
+        (Screen::Rollout, "g02.s3".to_owned())
+    );
+    press(&mut app, ": @ r e n a m e enter");
+    assert_eq!((app.ui.screen, app.ui.fleet.row), (Screen::Fleet, 2));
+    press(&mut app, "' 0 - 0 0 2 0 0 1 enter");
+    assert_eq!(
+        (app.ui.screen, looked_at(&app)),
+        (Screen::Rollout, "g00.s1".to_owned())
+    );
+    press(&mut app, "' g 7 7 enter");
+    let said = &app.ui.message.as_ref().unwrap().text;
+    assert!(said.starts_with("g77 is not here"), "{said}");
+    // The line before is run again.
+    press(&mut app, ": t r a i n enter 1 : ! ! enter");
+    assert_eq!(app.ui.screen, Screen::Train);
+}
+
+#[test]
+fn text_goes_out_as_it_is() {
+    let mut app = app(ColorDepth::None);
+    press(&mut app, "' g 0 . s 0 enter H l");
+    let copied = |effects: Vec<Effect>| match &effects[..] {
+        [Effect::Copy { text, .. }] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(copied(press(&mut app, "y i")), "0-002000");
+    assert!(copied(press(&mut app, "y t")).starts_with("上次拖动"));
+    assert_eq!(copied(press(&mut app, "y a")), "click 214,61");
+    assert_eq!(
+        copied(press(&mut app, "y c")),
+        "arpo ctl demo-1129-1631 set-desktops 64"
+    );
+    let [
+        Effect::Export {
+            path: None,
+            name,
+            text,
+        },
+    ] = &press(&mut app, "x")[..]
+    else {
+        panic!("nothing is exported")
+    };
+    assert_eq!(name, "demo-1129-1631-rollout.txt");
+    assert!(text.contains("step 2\n上次拖动"), "{text}");
+    for (keys, head) in [("1", "row\ttask"), ("3", "iteration\treward"), ("6", "0:")] {
+        press(&mut app, keys);
+        let [Effect::Read { text, .. }] = &press(&mut app, "V")[..] else {
+            panic!("nothing is shown")
+        };
+        assert!(text.starts_with(head), "{text}");
     }
 }
 
@@ -224,16 +470,42 @@ fn without_color_the_selection_is_reversed_and_nothing_is_colored() {
 #[test]
 fn no_size_and_no_screen_panics() {
     let mut app = app(ColorDepth::True);
+    let mut shift = 0;
     for keys in [
-        "", "z", "z", "enter", "b", "d", "c", "esc v", "3", "h", "enter", "4", "5", "l", "E", "6",
-        "?", "esc :", "esc q",
+        "",
+        "z",
+        "z",
+        "enter",
+        "b",
+        "d",
+        "c",
+        "esc v",
+        "3",
+        "h",
+        "enter",
+        "4",
+        "5",
+        "l",
+        "E",
+        "6",
+        "?",
+        "tab",
+        "esc :",
+        "p",
+        "esc q",
+        "s",
+        "esc g",
+        "esc : k e y s enter",
+        "esc : a s c i i enter 1",
     ] {
-        press(&mut app, keys);
-        for width in (1..=200).step_by(9) {
-            for height in (1..=60).step_by(4) {
+        press_and_wait(&mut app, keys);
+        // Each state at other sizes: together they are close enough to all.
+        for width in (1 + shift..=200).step_by(27) {
+            for height in (1 + shift % 9..=60).step_by(9) {
                 draw_at(&mut app, width, height);
             }
         }
+        shift = (shift + 5) % 27;
         for (width, height) in [(1, 1), (2, 1), (1, 60), (200, 1), (200, 60), (79, 23)] {
             draw_at(&mut app, width, height);
         }
@@ -247,11 +519,11 @@ fn a_run_without_events_draws() {
     for keys in [
         "1",
         "2",
-        "3 j k h l g G tab x",
-        "4 j k g G",
-        "5 j k h l g G tab o E enter",
+        "3 j k h l g g G tab x",
+        "4 j k g g G",
+        "5 j k h l g g G tab o E enter",
         "6",
-        "j k h l g G n N space",
+        "j k h l g g G n N space",
     ] {
         press(&mut app, keys);
         draw_at(&mut app, 100, 30);
@@ -320,7 +592,9 @@ fn a_refusal_shows_its_reason_and_a_lost_answer_says_so() {
 #[test]
 fn stopping_leaves_once_the_engine_accepted() {
     let mut app = app(ColorDepth::None);
-    assert_eq!(press(&mut app, "q s"), [Effect::Send(0, Command::Stop)]);
+    assert!(press(&mut app, "q s").is_empty());
+    let typed = press(&mut app, "d e m o - 1 1 2 9 - 1 6 3 1 enter");
+    assert_eq!(typed, [Effect::Send(0, Command::Stop)]);
     assert!(update(&mut app, Input::Heard).effects.is_empty());
     let answer = Input::Answer(0, Some((9, CommandStatus::Accepted)));
     assert_eq!(
@@ -332,6 +606,7 @@ fn stopping_leaves_once_the_engine_accepted() {
 #[test]
 fn a_refused_stop_stays() {
     let mut app = app(ColorDepth::None);
+    app.ui.is_demo = true;
     press(&mut app, "q s");
     let refused = CommandStatus::Refused {
         reason: "a checkpoint is being written".to_owned(),

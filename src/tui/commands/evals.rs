@@ -20,7 +20,7 @@ pub(super) fn evaluate(app: &mut App, argument: &str) -> Vec<Effect> {
 }
 
 /// The number an argument or the selection names.
-fn number(app: &mut App, argument: &str, what: &str) -> Option<u32> {
+fn named(app: &App, argument: &str) -> Option<u32> {
     let number = if argument.is_empty() {
         let rows = rows(app);
         let row = rows.get(selected_place(app, &rows));
@@ -29,12 +29,34 @@ fn number(app: &mut App, argument: &str, what: &str) -> Option<u32> {
     } else {
         argument.trim_start_matches('#').parse().ok()
     };
-    let known = number.filter(|number| app.run.evaluation(*number).is_some());
+    number.filter(|number| app.run.evaluation(*number).is_some())
+}
+
+/// The same; says so where there is none.
+fn number(app: &mut App, argument: &str, what: &str) -> Option<u32> {
+    let known = named(app, argument);
     if known.is_none() {
         let text = format!("no such evaluation of this run; write its number, as in: {what} 3");
         app.say(Role::Danger, text);
     }
     known
+}
+
+/// The evaluation as it is asked about.
+pub(super) fn victim(app: &App, argument: &str) -> Result<String, String> {
+    let number = named(app, argument);
+    let state = number.and_then(|number| app.run.evaluation(number));
+    match (number, state) {
+        (Some(number), Some(state)) if state.is_open() => Ok(format!(
+            "#{number} with {} of {} trials done",
+            state.done, state.total
+        )),
+        (Some(number), Some(_)) => Err(format!("evaluation {number} neither waits nor runs")),
+        _ => Err(
+            "no such evaluation of this run; write its number, as in: cancel-evaluation 3"
+                .to_owned(),
+        ),
+    }
 }
 
 pub(super) fn cancel(app: &mut App, argument: &str) -> Vec<Effect> {

@@ -1,23 +1,35 @@
 //! The one table of commands: what keys, palette, hint bar, help screen and mouse have in common.
 //!
-//! A row names a command, documents it, gives its default keys, the screen they hold on, and its
-//! handler. Handlers change the view and return effects; those that ask something of the engine
-//! only send, what comes of it is told by events.
+//! A row names a command, documents it, gives its default keys, where they hold, what it can
+//! cost, its form as `arpo ctl`, and its handler. Handlers change the view and return effects;
+//! those that ask something of the engine only send, what comes of it is told by events.
+//!
+//! Keys are names with spaces between them where several are pressed in a row: `g g`, `y t`.
 
+mod ask;
+mod complete;
 mod evals;
+mod goto;
+mod hunt;
+mod lease;
 mod logs;
 mod navigate;
 mod operate;
 mod replay;
+mod single;
 #[cfg(test)]
 mod tests;
+mod text;
+mod timeline;
 mod train;
 mod view;
 
 use crate::tui::app::{App, Screen};
-use crate::tui::keys::Key;
+use crate::tui::prompt::rank;
 use crate::tui::update::Effect;
 
+pub(in crate::tui) use ask::invoke;
+pub use complete::{Choice, places};
 pub(in crate::tui) use logs::{set_filter, set_search};
 pub(in crate::tui) use operate::send;
 
@@ -28,9 +40,41 @@ pub enum Scope {
     Global,
     /// On one screen.
     On(Screen),
+    /// In the detail pane of one screen, while it is focused.
+    Detail(Screen),
 }
 
+/// What a command can cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Danger {
+    /// Only the view changes.
+    Harmless,
+    /// Something changes that can be changed back; nothing is asked.
+    Reversible,
+    /// Something is lost; asks y or n and names it.
+    Costly,
+    /// It cannot be undone; a name must be typed. The demo asks as for costly ones.
+    Irreversible,
+}
+
+impl Danger {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Danger::Harmless => "harmless",
+            Danger::Reversible => "reversible",
+            Danger::Costly => "costly",
+            Danger::Irreversible => "irreversible",
+        }
+    }
+}
+
+/// Names what a command is about to take, given its argument: as it is asked about, or, for an
+/// irreversible one, as it must be typed. An error says why there is nothing to take.
+pub type Victim = fn(&App, &str) -> Result<String, String>;
+
 /// One command.
+#[derive(Clone, Copy, Debug)]
 pub struct CommandRow {
     /// As it is typed.
     pub name: &'static str,
@@ -38,7 +82,7 @@ pub struct CommandRow {
     pub argument: &'static str,
     /// What it does, one sentence.
     pub doc: &'static str,
-    /// Its default keys, the first one shown.
+    /// Its default keys, the first one shown; names separated by spaces are pressed in a row.
     pub keys: &'static [&'static str],
     /// Where they hold.
     pub scope: Scope,
@@ -46,8 +90,67 @@ pub struct CommandRow {
     pub hint: &'static str,
     /// Whether it asks something of the engine.
     pub operates: bool,
+    /// What it can cost.
+    pub danger: Danger,
+    /// What it takes, if it is costly or irreversible.
+    pub victim: Option<Victim>,
+    /// What its argument may be, where that can be listed.
+    pub complete: Option<fn(&App) -> Vec<Choice>>,
+    /// What follows `arpo ctl RUN`; empty if that is name and argument.
+    pub ctl: &'static str,
     /// What it does; the argument is what follows the name.
     pub run: fn(&mut App, &str) -> Vec<Effect>,
+}
+
+impl CommandRow {
+    /// With an argument.
+    const fn takes(mut self, argument: &'static str) -> Self {
+        self.argument = argument;
+        self
+    }
+
+    /// With values to choose the argument from.
+    const fn completes(mut self, complete: fn(&App) -> Vec<Choice>) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    /// Only where this scope holds.
+    const fn on(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// As one that loses something.
+    const fn costly(mut self, victim: Victim) -> Self {
+        self.danger = Danger::Costly;
+        self.victim = Some(victim);
+        self
+    }
+
+    /// With another form as `arpo ctl RUN ...`.
+    const fn ctl(mut self, form: &'static str) -> Self {
+        self.ctl = form;
+        self
+    }
+
+    /// As one that cannot be undone.
+    const fn irreversible(mut self, victim: Victim) -> Self {
+        self.danger = Danger::Irreversible;
+        self.victim = Some(victim);
+        self
+    }
+
+    /// What follows `arpo ctl RUN`; nothing for what only this console knows.
+    pub fn ctl_form(&self) -> Option<String> {
+        let own = || format!("{} {}", self.name, self.argument);
+        let form = if self.ctl.is_empty() {
+            own()
+        } else {
+            self.ctl.to_owned()
+        };
+        self.operates.then(|| form.trim_end().to_owned())
+    }
 }
 
 const fn row(
@@ -66,6 +169,10 @@ const fn row(
         scope,
         hint,
         operates: false,
+        danger: Danger::Harmless,
+        victim: None,
+        complete: None,
+        ctl: "",
         run,
     }
 }
@@ -87,6 +194,10 @@ const fn operator(
         scope: Scope::Global,
         hint,
         operates: true,
+        danger: Danger::Reversible,
+        victim: None,
+        complete: None,
+        ctl: "",
         run,
     }
 }
@@ -97,6 +208,7 @@ const TRAIN: Scope = Scope::On(Screen::Train);
 const EVALS: Scope = Scope::On(Screen::Evals);
 const REPLAY: Scope = Scope::On(Screen::Replay);
 const LOGS: Scope = Scope::On(Screen::Logs);
+const THOUGHT: Scope = Scope::Detail(Screen::Rollout);
 const GLOBAL: Scope = Scope::Global;
 
 /// All commands. The hint bar shows hints in this order, those of the screen first.
@@ -214,6 +326,30 @@ pub const COMMANDS: &[CommandRow] = &[
         view::rollout_compare,
     ),
     row(
+        "next-pane",
+        &["tab"],
+        ROLLOUT,
+        "pane",
+        "Focus the thought, or the steps again.",
+        view::next_pane,
+    ),
+    row(
+        "thought-up",
+        &["k", "up"],
+        THOUGHT,
+        "",
+        "Scroll the thought up.",
+        view::thought_up,
+    ),
+    row(
+        "thought-down",
+        &["j", "down"],
+        THOUGHT,
+        "scroll",
+        "Scroll the thought down.",
+        view::thought_down,
+    ),
+    row(
         "zoom",
         &["enter", "z"],
         TRAIN,
@@ -261,64 +397,52 @@ pub const COMMANDS: &[CommandRow] = &[
         "Make the axes of all charts logarithmic, or linear.",
         train::log_axis,
     ),
-    CommandRow {
-        argument: "[FILE]",
-        ..row(
-            "export",
-            &["x"],
-            TRAIN,
-            "export",
-            "Write all iterations into a CSV file.",
-            train::export,
-        )
-    },
-    CommandRow {
-        argument: "[RUN]",
-        ..row(
-            "compare",
-            &[],
-            TRAIN,
-            "",
-            "Draw another run's course too: its folder, or its name in runs.",
-            train::compare,
-        )
-    },
-    CommandRow {
-        keys: &["e"],
-        scope: EVALS,
-        ..operator(
-            "evaluate",
-            "[TASKS]",
-            &[],
-            "evaluate",
-            "Ask for an evaluation: a form.",
-            evals::evaluate,
-        )
-    },
-    CommandRow {
-        keys: &["X"],
-        scope: EVALS,
-        ..operator(
-            "cancel-evaluation",
-            "[NUMBER]",
-            &[],
-            "cancel",
-            "Give up the selected evaluation; its trials so far are kept.",
-            evals::cancel,
-        )
-    },
-    CommandRow {
-        keys: &["R"],
-        scope: EVALS,
-        ..operator(
-            "resume-evaluation",
-            "[NUMBER]",
-            &[],
-            "go on",
-            "Go on with the selected evaluation that was cancelled.",
-            evals::resume,
-        )
-    },
+    row(
+        "csv",
+        &["x"],
+        TRAIN,
+        "csv",
+        "Write all iterations into a CSV file.",
+        train::export,
+    )
+    .takes("[FILE]"),
+    row(
+        "compare",
+        &[],
+        TRAIN,
+        "",
+        "Draw another run's course too: its folder, or its name in runs.",
+        train::compare,
+    )
+    .takes("[RUN]"),
+    operator(
+        "evaluate",
+        "[TASKS]",
+        &["e"],
+        "evaluate",
+        "Ask for an evaluation: a form.",
+        evals::evaluate,
+    )
+    .on(EVALS),
+    operator(
+        "cancel-evaluation",
+        "[NUMBER]",
+        &["X"],
+        "cancel",
+        "Give up the selected evaluation; its trials so far are kept.",
+        evals::cancel,
+    )
+    .on(EVALS)
+    .costly(evals::victim),
+    operator(
+        "resume-evaluation",
+        "[NUMBER]",
+        &["R"],
+        "go on",
+        "Go on with the selected evaluation that was cancelled.",
+        evals::resume,
+    )
+    .on(EVALS),
     row(
         "mark-evaluation",
         &["space"],
@@ -367,30 +491,25 @@ pub const COMMANDS: &[CommandRow] = &[
         "Show the task's next newer success.",
         replay::previous_entry,
     ),
-    CommandRow {
-        keys: &["L"],
-        scope: REPLAY,
-        ..operator(
-            "pin",
-            "",
-            &[],
-            "pin",
-            "Keep the success whatever newer ones come, or let it go again.",
-            replay::pin,
-        )
-    },
-    CommandRow {
-        keys: &["D"],
-        scope: REPLAY,
-        ..operator(
-            "drop",
-            "",
-            &[],
-            "drop",
-            "Remove the success from the replay buffer.",
-            replay::drop_stored,
-        )
-    },
+    operator(
+        "pin",
+        "",
+        &["L"],
+        "pin",
+        "Keep the success whatever newer ones come, or let it go again.",
+        replay::pin,
+    )
+    .on(REPLAY),
+    operator(
+        "drop",
+        "",
+        &["D"],
+        "drop",
+        "Remove the success from the replay buffer.",
+        replay::drop_stored,
+    )
+    .on(REPLAY)
+    .costly(replay::stored_victim),
     row(
         "replay-sort",
         &["o"],
@@ -447,17 +566,15 @@ pub const COMMANDS: &[CommandRow] = &[
         "Show less grave rows too.",
         logs::milder,
     ),
-    CommandRow {
-        argument: "[REGEX]",
-        ..row(
-            "search",
-            &["ctrl-f"],
-            LOGS,
-            "",
-            "Look for a regular expression; n and N go on.",
-            logs::search,
-        )
-    },
+    row(
+        "search",
+        &["ctrl-f"],
+        LOGS,
+        "",
+        "Look for a regular expression; n and N go on.",
+        logs::search,
+    )
+    .takes("[REGEX]"),
     row(
         "next-match",
         &["n"],
@@ -533,7 +650,7 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
     row(
         "first",
-        &["g", "home"],
+        &["g g", "home"],
         GLOBAL,
         "",
         "Go to the first row or step.",
@@ -541,11 +658,51 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
     row(
         "last",
-        &["G", "end"],
+        &["G", "end", "g e"],
         GLOBAL,
         "",
         "Go to the last row or step.",
         navigate::last,
+    ),
+    row(
+        "slowest",
+        &["g s"],
+        GLOBAL,
+        "",
+        "Go to the desktop that has not moved for longest.",
+        hunt::slowest,
+    ),
+    row(
+        "failure",
+        &["g x"],
+        GLOBAL,
+        "",
+        "Go to the end of the newest failed episode; again, to the one before.",
+        hunt::failure,
+    ),
+    row(
+        "malformed",
+        &["g m"],
+        GLOBAL,
+        "",
+        "Go to the newest reply that did not parse; again, to the one before.",
+        hunt::malformed,
+    ),
+    row(
+        "widest",
+        &["g d"],
+        GLOBAL,
+        "",
+        "Go to the group whose outcomes differ most.",
+        hunt::widest,
+    ),
+    row(
+        "replayed",
+        &["g r"],
+        GLOBAL,
+        "",
+        "Go to the group that replay helped most.",
+        hunt::replayed,
     ),
     row(
         "fleet",
@@ -611,6 +768,26 @@ pub const COMMANDS: &[CommandRow] = &[
         "Go to the screen shown before.",
         navigate::previous_screen,
     ),
+    row(
+        "screen",
+        &[],
+        GLOBAL,
+        "",
+        "Go to a screen by its name.",
+        goto::screen,
+    )
+    .takes("SCREEN")
+    .completes(complete::screens),
+    row(
+        "goto",
+        &["'"],
+        GLOBAL,
+        "",
+        "Jump to a group, a sample, an episode or a task.",
+        goto::goto,
+    )
+    .takes("[PLACE]")
+    .completes(places),
     operator(
         "pause",
         "[env-step|batch|pre-update|post-checkpoint]",
@@ -618,7 +795,9 @@ pub const COMMANDS: &[CommandRow] = &[
         "pause",
         "Pause the run at the next safe point.",
         operate::pause,
-    ),
+    )
+    .completes(complete::safe_points)
+    .ctl("pause --at POINT"),
     operator(
         "resume",
         "",
@@ -658,7 +837,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use this learning rate from the next update on.",
         operate::learning_rate,
-    ),
+    )
+    .ctl("set-lr RATE"),
     operator(
         "temperature",
         "VALUE",
@@ -666,7 +846,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use this sampling temperature from the next rollout on.",
         operate::temperature,
-    ),
+    )
+    .ctl("set-temperature VALUE"),
     operator(
         "desktops",
         "COUNT",
@@ -674,7 +855,57 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use this many desktops from the next iteration on.",
         operate::desktops,
-    ),
+    )
+    .ctl("set-desktops COUNT"),
+    operator(
+        "kill",
+        "[EPISODE]",
+        &["K"],
+        "",
+        "End the episode; its group goes on without it.",
+        single::kill,
+    )
+    .costly(single::episode_victim)
+    .ctl("kill EPISODE"),
+    operator(
+        "reroll",
+        "[EPISODE]",
+        &[],
+        "",
+        "End the episode and try it again with another seed.",
+        single::reroll,
+    )
+    .costly(single::episode_victim)
+    .ctl("reroll EPISODE"),
+    operator(
+        "reboot",
+        "[DESKTOP]",
+        &["B"],
+        "",
+        "Close the desktop and open it anew; its episode is tried again.",
+        single::reboot,
+    )
+    .costly(single::desktop_victim)
+    .ctl("reboot DESKTOP"),
+    operator(
+        "clip",
+        "LOW HIGH",
+        &[],
+        "",
+        "Clip ratios to 1 - LOW and 1 + HIGH from the next update on.",
+        single::clip,
+    )
+    .ctl("set-clip LOW HIGH"),
+    operator(
+        "replay-buffer",
+        "on|off",
+        &[],
+        "",
+        "Draw from the replay buffer and store into it, or not, from the next iteration on.",
+        single::replay_buffer,
+    )
+    .completes(complete::switches)
+    .ctl("set-replay true|false"),
     operator(
         "stop",
         "",
@@ -682,7 +913,8 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Stop the run after the running phase, with a checkpoint.",
         operate::stop,
-    ),
+    )
+    .irreversible(operate::run_to_stop),
     row(
         "palette",
         &[":"],
@@ -691,24 +923,156 @@ pub const COMMANDS: &[CommandRow] = &[
         "Type a command.",
         view::palette,
     ),
-    CommandRow {
-        argument: "[diff RUN]",
-        ..row(
-            "profile",
-            &[],
-            GLOBAL,
-            "",
-            "Show the run's profile, or what differs from another run's.",
-            logs::profile,
-        )
-    },
     row(
-        "theme",
+        "profile",
         &[],
         GLOBAL,
         "",
-        "Use another theme: default, light, high-contrast.",
-        view::theme,
+        "Show the run's profile, or what differs from another run's.",
+        logs::profile,
+    )
+    .takes("[diff RUN]"),
+    row("theme", &[], GLOBAL, "", "Use another theme.", view::theme)
+        .takes("THEME")
+        .completes(complete::themes),
+    row(
+        "copy-id",
+        &["y i", "y y"],
+        GLOBAL,
+        "",
+        "Copy the episode's id.",
+        text::copy_id,
+    ),
+    row(
+        "copy-thought",
+        &["y t"],
+        GLOBAL,
+        "",
+        "Copy the thought of the step.",
+        text::copy_thought,
+    ),
+    row(
+        "copy-action",
+        &["y a"],
+        GLOBAL,
+        "",
+        "Copy the action of the step.",
+        text::copy_action,
+    ),
+    row(
+        "copy-ctl",
+        &["y c"],
+        GLOBAL,
+        "",
+        "Copy the newest command as its arpo ctl line.",
+        text::copy_ctl,
+    ),
+    row(
+        "copy-view",
+        &["y v"],
+        GLOBAL,
+        "",
+        "Copy what the screen shows, as text.",
+        text::copy_view,
+    ),
+    row(
+        "export",
+        &["x"],
+        GLOBAL,
+        "",
+        "Write what the screen shows into a file.",
+        text::export,
+    )
+    .takes("[PATH]"),
+    row(
+        "pager",
+        &["V"],
+        GLOBAL,
+        "",
+        "Show what the screen shows in $PAGER, in full.",
+        text::pager,
+    ),
+    row(
+        "editor",
+        &[],
+        GLOBAL,
+        "",
+        "Open what the screen shows in $EDITOR.",
+        text::editor,
+    ),
+    row(
+        "iteration-back",
+        &["["],
+        GLOBAL,
+        "",
+        "Recorded run: go to the iteration before.",
+        timeline::iteration_back,
+    ),
+    row(
+        "iteration-on",
+        &["]"],
+        GLOBAL,
+        "",
+        "Recorded run: go to the next iteration.",
+        timeline::iteration_on,
+    ),
+    row(
+        "time-back",
+        &["{"],
+        GLOBAL,
+        "",
+        "Recorded run: go back a hundredth of its time.",
+        timeline::time_back,
+    ),
+    row(
+        "time-on",
+        &["}"],
+        GLOBAL,
+        "",
+        "Recorded run: go on a hundredth of its time.",
+        timeline::time_on,
+    ),
+    row(
+        "seek",
+        &[],
+        GLOBAL,
+        "",
+        "Recorded run: go to an iteration or a time.",
+        timeline::seek,
+    )
+    .takes("PLACE"),
+    row(
+        "play",
+        &["ctrl-p"],
+        GLOBAL,
+        "",
+        "Recorded run: play it, so many times as fast as it went, or stand still.",
+        timeline::play,
+    )
+    .takes("[TIMES]"),
+    row(
+        "take",
+        &[],
+        GLOBAL,
+        "",
+        "Ask the console that writes to let this one write.",
+        lease::take,
+    ),
+    row(
+        "release",
+        &[],
+        GLOBAL,
+        "",
+        "Write no more on this run; another console may.",
+        lease::release,
+    ),
+    row(
+        "ascii",
+        &[],
+        GLOBAL,
+        "",
+        "Draw frames, charts and marks in ASCII, or stop doing so.",
+        view::ascii,
     ),
     row(
         "mouse",
@@ -743,6 +1107,22 @@ pub const COMMANDS: &[CommandRow] = &[
         view::help,
     ),
     row(
+        "keys",
+        &[],
+        GLOBAL,
+        "",
+        "Show what every key means, and conflicts of your own keys.",
+        view::keys,
+    ),
+    row(
+        "detach",
+        &["Q"],
+        GLOBAL,
+        "",
+        "Leave at once; the run goes on.",
+        view::detach,
+    ),
+    row(
         "quit",
         &["q", "ctrl-c"],
         GLOBAL,
@@ -752,59 +1132,45 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
 ];
 
-/// The command a key stands for on a screen: the screen's own first.
-pub fn command_for(key: Key, screen: Screen) -> Option<&'static CommandRow> {
-    let holds = |row: &&CommandRow, scope: Scope| {
-        row.scope == scope && row.keys.iter().any(|name| name.parse() == Ok(key))
-    };
-    let own = COMMANDS.iter().find(|row| holds(row, Scope::On(screen)));
-    own.or_else(|| COMMANDS.iter().find(|row| holds(row, Scope::Global)))
-}
-
 /// The command of this name.
 pub fn command_named(name: &str) -> Option<&'static CommandRow> {
     COMMANDS.iter().find(|row| row.name == name)
 }
 
-/// Commands whose name contains the letters of `typed` in order, best match first.
-pub fn matching_commands(typed: &str) -> Vec<&'static CommandRow> {
-    let rank = |row: &CommandRow| {
-        if row.name.starts_with(typed) {
-            Some(0)
-        } else if row.name.contains(typed) {
-            Some(1)
-        } else {
-            is_subsequence(typed, row.name).then_some(2)
-        }
-    };
-    let mut ranked: Vec<_> = COMMANDS
+/// The command whose name is nearest to `name`.
+pub fn nearest_command(name: &str) -> &'static str {
+    COMMANDS
         .iter()
-        .filter_map(|row| Some((rank(row)?, row)))
-        .collect();
-    // What operates the run is what the palette is for; moving has keys.
-    ranked.sort_by_key(|(rank, row)| (*rank, !row.operates));
-    ranked.into_iter().map(|(_, row)| row).collect()
+        .min_by_key(|row| strsim::damerau_levenshtein(row.name, name))
+        .map_or("help", |row| row.name)
 }
 
-fn is_subsequence(letters: &str, name: &str) -> bool {
-    let mut rest = name.chars();
-    letters.chars().all(|letter| rest.any(|c| c == letter))
+/// Commands whose name contains the letters of `typed` in order, best match first.
+pub fn matching_commands(typed: &str) -> Vec<&'static CommandRow> {
+    // What operates the run is what the palette is for; moving has keys.
+    let (operating, others): (Vec<_>, Vec<_>) = COMMANDS.iter().partition(|row| row.operates);
+    let all: Vec<&CommandRow> = operating.into_iter().chain(others).collect();
+    let names = all.iter().map(|row| row.name.to_owned());
+    rank(typed, names)
+        .into_iter()
+        .map(|place| all[place])
+        .collect()
 }
 
 /// Runs a line as typed into the palette.
 pub fn run_line(app: &mut App, line: &str) -> Vec<Effect> {
     let line = line.trim();
+    if let Some(place) = line.strip_prefix('@') {
+        return goto::goto(app, place.trim());
+    }
     let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
     let Some(row) = command_named(name) else {
-        let nearest = COMMANDS
-            .iter()
-            .min_by_key(|row| strsim::damerau_levenshtein(row.name, name))
-            .map_or("help", |row| row.name);
+        let nearest = nearest_command(name);
         app.say(
             crate::tui::theme::Role::Danger,
             format!("no command is called {name}; did you mean {nearest}?"),
         );
         return Vec::new();
     };
-    (row.run)(app, argument.trim())
+    invoke(app, row, argument.trim())
 }

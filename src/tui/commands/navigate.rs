@@ -1,6 +1,6 @@
 //! Moving about: rows, steps, charts, screens.
 
-use crate::tui::app::{App, Screen};
+use crate::tui::app::{App, Pane, Screen};
 use crate::tui::draw::fleet_cards_across;
 use crate::tui::fleet::{
     FleetLayout, rollout_episode, rows_in_order, selected_episode, selected_place,
@@ -189,6 +189,7 @@ pub(super) fn go_to(app: &mut App, screen: Screen) -> Vec<Effect> {
     if app.ui.screen != screen {
         app.ui.previous = app.ui.screen;
         app.ui.screen = screen;
+        app.ui.pane = Pane::Main;
     }
     Vec::new()
 }
@@ -225,6 +226,9 @@ pub(super) fn previous_screen(app: &mut App, _: &str) -> Vec<Effect> {
 pub(super) fn back(app: &mut App, _: &str) -> Vec<Effect> {
     let ui = &mut app.ui;
     if ui.message.take().is_some() {
+        return Vec::new();
+    }
+    if std::mem::take(&mut ui.pane) == Pane::Detail {
         return Vec::new();
     }
     match ui.screen {

@@ -1,7 +1,7 @@
 //! Asking something of the engine. Nothing changes here but the note that it was asked.
 
 use crate::event::{Command, SafePoint};
-use crate::tui::app::{App, Overlay, QuitChoice};
+use crate::tui::app::App;
 use crate::tui::journal;
 use crate::tui::theme::Role;
 use crate::tui::update::Effect;
@@ -68,13 +68,19 @@ pub(super) fn desktops(app: &mut App, argument: &str) -> Vec<Effect> {
     }
 }
 
-/// Stopping is asked again, with what it means.
+/// Stops the run; the console leaves once the engine has accepted.
 pub(super) fn stop(app: &mut App, _: &str) -> Vec<Effect> {
-    match app.can_command() {
-        Ok(()) => app.ui.overlay = Some(Overlay::Quit(QuitChoice::Stop)),
-        Err(reason) => app.say(Role::Warning, format!("not sent: {reason}")),
+    let effects = send(app, Command::Stop);
+    app.ui.leaving = !effects.is_empty();
+    effects
+}
+
+/// What stopping takes: the run, by its name.
+pub(super) fn run_to_stop(app: &App, _: &str) -> Result<String, String> {
+    match app.run_name() {
+        "" => Err("the run has no name yet".to_owned()),
+        name => Ok(name.to_owned()),
     }
-    Vec::new()
 }
 
 fn parse_positive(text: &str) -> Option<f64> {

@@ -86,6 +86,17 @@ pub(super) fn pin(app: &mut App, _: &str) -> Vec<Effect> {
     }
 }
 
+/// The success as it is asked about.
+pub(super) fn stored_victim(app: &App, _: &str) -> Result<String, String> {
+    let rows = rows(&app.run, &app.ui.replay);
+    let row = rows.get(selected_place(&app.ui.replay, &rows));
+    let found = row.and_then(|row| {
+        let (_, success) = selected_success(&app.ui.replay, row)?;
+        Some(format!("success {} of {}", success.episode, row.task))
+    });
+    found.ok_or_else(|| "no success is stored for this task".to_owned())
+}
+
 pub(super) fn drop_stored(app: &mut App, _: &str) -> Vec<Effect> {
     match selected(app) {
         Some((task, episode, _)) => send(app, Command::DropStored { task, episode }),

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{COMMANDS, Scope, command_for, command_named, matching_commands, run_line};
+use super::{COMMANDS, CommandRow, Danger, Scope, command_named, matching_commands, run_line};
 use crate::event::{Command, RunState, SafePoint};
 use crate::tui::app::{App, Link, Overlay, QuitChoice, SCREENS, Screen};
-use crate::tui::keys::Key;
+use crate::tui::focus;
+use crate::tui::keymap::{Keymap, Meaning};
+use crate::tui::keys::{Key, chord_name, parse_chord};
 use crate::tui::theme::{ColorDepth, Theme};
 use crate::tui::update::{Effect, Exit, Input, update};
 
@@ -47,21 +49,156 @@ fn every_command_is_documented_and_named_once() {
 
 #[test]
 fn every_key_reads_and_means_one_thing_on_each_screen() {
+    let keymap = Keymap::default();
     for screen in SCREENS {
-        let mut keys: HashSet<Key> = HashSet::new();
-        let holds = |scope| scope == Scope::Global || scope == Scope::On(screen);
-        for row in COMMANDS.iter().filter(|row| holds(row.scope)) {
+        let mut chords: HashSet<Vec<Key>> = HashSet::new();
+        let scopes = [Scope::On(screen), Scope::Global];
+        for row in COMMANDS.iter().filter(|row| scopes.contains(&row.scope)) {
             for name in row.keys {
-                let key: Key = name.parse().unwrap();
-                assert!(
-                    keys.insert(key),
-                    "{name} of {} is taken on {screen:?}",
-                    row.name
-                );
-                assert_eq!(command_for(key, screen).unwrap().name, row.name);
+                let chord = parse_chord(name).unwrap();
+                let Meaning::Command(found) = keymap.meaning(&chord, &scopes) else {
+                    panic!("{name} of {} is the start of another", row.name)
+                };
+                assert_eq!(found.row.name, row.name, "{name} on {screen:?}");
+                assert!(chords.insert(chord), "{name} twice on {screen:?}");
             }
         }
+        for chord in &chords {
+            let longer = |other: &&Vec<Key>| *other != chord && other.starts_with(chord);
+            let hidden = chords.iter().find(longer);
+            assert!(hidden.is_none(), "{} hides {hidden:?}", chord_name(chord));
+        }
     }
+}
+
+#[test]
+fn what_is_lost_is_asked_about() {
+    for row in COMMANDS {
+        let asks = row.danger >= Danger::Costly;
+        assert_eq!(row.victim.is_some(), asks, "{}", row.name);
+        assert!(
+            row.operates || row.danger == Danger::Harmless,
+            "{}",
+            row.name
+        );
+        assert_eq!(row.ctl_form().is_some(), row.operates, "{}", row.name);
+    }
+}
+
+/// Loses nothing, but asks as if it did.
+const COSTLY: CommandRow = CommandRow {
+    danger: Danger::Costly,
+    victim: Some(|_, argument| match argument {
+        "" => Err("name a desktop".to_owned()),
+        name => Ok(format!("desktop {name}")),
+    }),
+    ..*match command_row_of("pause") {
+        Some(row) => row,
+        None => panic!(),
+    }
+};
+
+const fn command_row_of(name: &str) -> Option<&'static CommandRow> {
+    let mut place = 0;
+    while place < COMMANDS.len() {
+        if is_equal(COMMANDS[place].name, name) {
+            return Some(&COMMANDS[place]);
+        }
+        place += 1;
+    }
+    None
+}
+
+const fn is_equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut place = 0;
+    while place < a.len() && place < b.len() {
+        if a[place] != b[place] {
+            return false;
+        }
+        place += 1;
+    }
+    a.len() == b.len()
+}
+
+#[test]
+fn costly_commands_ask_and_name_what_they_take() {
+    let mut app = app(Link::Live);
+    assert!(super::invoke(&mut app, &COSTLY, "").is_empty());
+    assert_eq!(app.ui.message.as_ref().unwrap().text, "name a desktop");
+    assert_eq!(app.ui.overlay, None);
+    super::invoke(&mut app, &COSTLY, "batch");
+    let Some(Overlay::Confirm(question)) = app.ui.overlay.clone() else {
+        panic!("nothing was asked")
+    };
+    assert_eq!(question.victim, "desktop batch");
+    // Other keys neither answer nor get through.
+    assert!(press(&mut app, "x r enter").is_empty());
+    assert!(press(&mut app, "n").is_empty());
+    assert_eq!(app.ui.overlay, None);
+    super::invoke(&mut app, &COSTLY, "batch");
+    let at = SafePoint::Batch;
+    assert_eq!(
+        press(&mut app, "y"),
+        [Effect::Send(0, Command::Pause { at })]
+    );
+}
+
+#[test]
+fn stopping_wants_the_name_typed_and_the_demo_only_asks() {
+    let mut live = app(Link::Live);
+    assert!(run_line(&mut live, "stop").is_empty());
+    assert!(press(&mut live, "t e s enter").is_empty());
+    assert!(live.ui.message.as_ref().unwrap().text.contains("type test"));
+    assert_eq!(
+        press(&mut live, "t enter"),
+        [Effect::Send(0, Command::Stop)]
+    );
+    assert!(live.ui.leaving);
+    let mut demo = app(Link::Live);
+    demo.ui.is_demo = true;
+    run_line(&mut demo, "stop");
+    assert_eq!(press(&mut demo, "y"), [Effect::Send(0, Command::Stop)]);
+}
+
+#[test]
+fn chords_wait_are_explained_and_can_be_given_up() {
+    let mut app = app(Link::Recorded);
+    press(&mut app, "g");
+    assert!(!focus::explains(&app));
+    assert!(update(&mut app, Input::Clock(focus::EXPLAIN_MS)).dirty);
+    assert!(focus::explains(&app));
+    let hints = focus::hints(&app);
+    assert!(
+        hints
+            .iter()
+            .any(|(key, name)| key == "g" && *name == "first")
+    );
+    press(&mut app, "esc");
+    assert!(app.ui.pending.keys.is_empty());
+    press(&mut app, "g z");
+    assert_eq!(
+        app.ui.message.as_ref().unwrap().text,
+        "g z means nothing here"
+    );
+    press(&mut app, "3 G g g");
+    assert_eq!(app.ui.train.chart, 0);
+}
+
+#[test]
+fn keys_go_to_the_nearest_that_wants_them() {
+    let mut app = app(Link::Live);
+    // Text input keeps what would otherwise command.
+    press(&mut app, "4 / p r");
+    assert_eq!(app.ui.overlay, Some(Overlay::Filter("pr".to_owned())));
+    press(&mut app, "esc 2");
+    // The focused pane comes before the screen, the screen before everything.
+    press(&mut app, "tab j");
+    assert_eq!(app.ui.rollout.thought_scroll, 1);
+    assert_eq!(focus::scopes(&app)[0], Scope::Detail(Screen::Rollout));
+    press(&mut app, "esc j");
+    assert_eq!(app.ui.rollout.thought_scroll, 1);
+    assert!(!focus::has_focused_detail(&app));
 }
 
 #[test]
@@ -76,6 +213,8 @@ fn help_and_quit_come_last_so_that_hints_keep_them() {
 
 #[test]
 fn key_names_round_trip() {
+    assert_eq!(chord_name(&parse_chord("g  ctrl-x").unwrap()), "g ctrl-x");
+    assert!(parse_chord(" ").is_err());
     for name in [
         "q", "G", "ctrl-c", "enter", "pagedown", "space", "alt-x", "?", "-",
     ] {

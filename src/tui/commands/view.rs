@@ -1,7 +1,9 @@
 //! Changing the view: layouts, filters, overlays, the terminal itself.
 
-use crate::tui::app::{App, Link, Overlay, QuitChoice};
+use crate::tui::app::{App, Glyphs, Link, Overlay, Pane, QuitChoice};
 use crate::tui::fleet::{FleetLayout, FleetSort, reorder};
+use crate::tui::help::Help;
+use crate::tui::page::keys_page;
 use crate::tui::prompt::Prompt;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::update::{Effect, Exit};
@@ -45,6 +47,26 @@ pub(super) fn rollout_picture(app: &mut App, _: &str) -> Vec<Effect> {
 
 pub(super) fn rollout_after(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.rollout.shows_after = !app.ui.rollout.shows_after;
+    Vec::new()
+}
+
+pub(super) fn next_pane(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.pane = match app.ui.pane {
+        Pane::Main => Pane::Detail,
+        Pane::Detail => Pane::Main,
+    };
+    Vec::new()
+}
+
+pub(super) fn thought_up(app: &mut App, _: &str) -> Vec<Effect> {
+    let scroll = &mut app.ui.rollout.thought_scroll;
+    *scroll = scroll.saturating_sub(1);
+    Vec::new()
+}
+
+pub(super) fn thought_down(app: &mut App, _: &str) -> Vec<Effect> {
+    let scroll = &mut app.ui.rollout.thought_scroll;
+    *scroll = scroll.saturating_add(1);
     Vec::new()
 }
 
@@ -103,8 +125,25 @@ pub(super) fn suspend(_: &mut App, _: &str) -> Vec<Effect> {
 }
 
 pub(super) fn help(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.overlay = Some(Overlay::Help { scroll: 0 });
+    app.ui.overlay = Some(Overlay::Help(Help::default()));
     Vec::new()
+}
+
+pub(super) fn keys(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.overlay = Some(Overlay::Page(keys_page(app)));
+    Vec::new()
+}
+
+pub(super) fn ascii(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.glyphs = match app.ui.glyphs {
+        Glyphs::Unicode => Glyphs::Ascii,
+        Glyphs::Ascii => Glyphs::Unicode,
+    };
+    Vec::new()
+}
+
+pub(super) fn detach(_: &mut App, _: &str) -> Vec<Effect> {
+    vec![Effect::Leave(Exit::Detached)]
 }
 
 /// Leaves at once where nothing is at stake, else asks.

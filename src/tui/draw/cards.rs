@@ -199,7 +199,10 @@ fn draw_card(
             focused: is_selected,
         }
     };
+    // Beside the matrix a card only shows what is selected there.
+    sketch.is_inside = app.ui.fleet.layout == FleetLayout::Matrix;
     let inner = sketch.frame(area, &title);
+    sketch.is_inside = false;
     sketch
         .drawn
         .targets

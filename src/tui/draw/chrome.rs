@@ -4,12 +4,10 @@ use ratatui::layout::Rect;
 
 use crate::event::{PhaseState, RunState, TrainerState};
 use crate::tui::app::{App, Link, SCREENS, SentCommand, SentStatus};
-use crate::tui::commands::{COMMANDS, CommandRow, Scope};
-use crate::tui::keys::Key;
 use crate::tui::text::{one_line, width};
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
-use crate::tui::{figures, wording};
+use crate::tui::{figures, focus, lease, wording};
 
 use super::Sketch;
 
@@ -77,7 +75,7 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
         }
         (None, Link::Recorded) => ("recorded".to_owned(), Role::Warning),
         (None, _) if app.run.is_over() => ("ended".to_owned(), Role::Muted),
-        (None, Link::Live) => ("live".to_owned(), Role::Good),
+        (None, Link::Live) => lease::header(app).unwrap_or(("live".to_owned(), Role::Good)),
         (None, Link::WatchOnly) => ("watching".to_owned(), Role::Good),
     });
     let silent_ms = app.ui.now_ms.saturating_sub(app.ui.alive_ms);
@@ -240,6 +238,10 @@ pub(super) fn vitals(run: &RunState) -> Vec<(&'static str, String, Role)> {
 /// Last row but one: a lost link, commands under way, or a message.
 pub(super) fn draw_message(sketch: &mut Sketch<'_>, area: Rect) {
     let app = sketch.app;
+    if let Some(question) = lease::question(app) {
+        sketch.put(area, 1, 0, &question, Role::Warning);
+        return;
+    }
     let mut at = 1;
     for sent in app.ui.sent.iter().rev() {
         let before = at;
@@ -303,14 +305,9 @@ fn command_progress(app: &App, sent: &SentCommand) -> Vec<(String, Role)> {
     pieces
 }
 
-/// Last row: what the keys do here, from the table of commands.
+/// Last row: what the keys do here, by whoever has them.
 pub(super) fn draw_hints(sketch: &mut Sketch<'_>, area: Rect) {
-    let screen = Scope::On(sketch.app.ui.screen);
-    let can_command = sketch.app.can_command().is_ok();
-    let shown = |row: &&CommandRow| !row.hint.is_empty() && (can_command || !row.operates);
-    let own = COMMANDS.iter().filter(|row| row.scope == screen);
-    let global = COMMANDS.iter().filter(|row| row.scope == Scope::Global);
-    let hints: Vec<_> = own.chain(global).filter(shown).filter_map(hint).collect();
+    let hints = focus::hints(sketch.app);
     // Help and quit come last in the table and are never left out.
     let (fixed, rest) = hints.split_at(hints.len().saturating_sub(2));
     let cells = |(key, word): &(String, &str)| (width(key) + width(word) + 3) as u16;
@@ -324,11 +321,6 @@ pub(super) fn draw_hints(sketch: &mut Sketch<'_>, area: Rect) {
     for hint in rest {
         at = put_hint(sketch, area, at, hint);
     }
-}
-
-fn hint(row: &'static CommandRow) -> Option<(String, &'static str)> {
-    let key: Key = row.keys.first()?.parse().ok()?;
-    Some((key.to_string(), row.hint))
 }
 
 fn put_hint(sketch: &mut Sketch<'_>, area: Rect, at: u16, (key, word): &(String, &str)) -> u16 {

@@ -1,6 +1,7 @@
 //! The App as cells of a terminal. Drawing reads and never changes; what it would have liked to
 //! have (pictures) and where things can be clicked is its result.
 
+mod ascii;
 mod cards;
 mod chrome;
 mod evals;
@@ -18,19 +19,20 @@ mod sketch;
 mod small;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod train;
 mod train_panes;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::tui::app::{App, Overlay, Screen};
+use crate::tui::app::{App, Glyphs, Overlay, Screen};
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::PictureKey;
 use crate::tui::update::Target;
 
 pub use cards::fleet_cards_across;
-pub use help::help_lines;
+pub use help::legend_lines;
 pub use sketch::Sketch;
 
 /// What a drawing leaves behind.
@@ -38,6 +40,8 @@ pub use sketch::Sketch;
 pub struct Drawn {
     /// Pictures it shows or would have shown.
     pub pictures: Vec<PictureKey>,
+    /// Frames drawn as the one that has the keys.
+    pub focused: usize,
     /// Where a click means something, later ones above earlier ones.
     pub targets: Vec<(Rect, Target)>,
 }
@@ -64,21 +68,34 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) -> Drawn {
         SizeClass::List => draw_pages(&mut sketch, area, SizeClass::List),
         class => draw_pages(&mut sketch, area, class),
     }
+    sketch.is_over = true;
     draw_overlay(&mut sketch, area);
-    sketch.drawn
+    if crate::tui::focus::explains(app) {
+        overlay::draw_ahead(&mut sketch, area);
+    }
+    let drawn = sketch.drawn;
+    if app.ui.glyphs == Glyphs::Ascii {
+        ascii::simplify(frame.buffer_mut());
+    }
+    drawn
 }
 
 fn draw_pages(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
-    let [tabs, status, page, message, hints] = Layout::vertical([
+    let line_rows = u16::from(sketch.app.ui.timeline.is_some());
+    let [tabs, status, page, line, message, hints] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Fill(1),
+        Constraint::Length(line_rows),
         Constraint::Length(1),
         Constraint::Length(1),
     ])
     .areas(area);
     chrome::draw_tabs(sketch, tabs);
     chrome::draw_status(sketch, status);
+    if let Some(state) = &sketch.app.ui.timeline {
+        timeline::draw(sketch, line, state);
+    }
     chrome::draw_message(sketch, message);
     chrome::draw_hints(sketch, hints);
     match sketch.app.ui.screen {
@@ -94,16 +111,16 @@ fn draw_pages(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
 fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
     match &sketch.app.ui.overlay {
         None => {}
-        Some(Overlay::Help { scroll }) => help::draw(sketch, area, *scroll),
+        Some(Overlay::Help(state)) => help::draw(sketch, area, state),
+        Some(Overlay::Page(page)) => overlay::draw_page(sketch, area, page),
         Some(Overlay::Prompt(prompt)) => overlay::draw_prompt(sketch, area, prompt),
         Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, "Filter", text),
         Some(Overlay::Search(text)) => overlay::draw_filter(sketch, area, "Search", text),
-        Some(Overlay::Text {
-            title,
-            lines,
-            scroll,
-        }) => overlay::draw_text(sketch, area, title, lines, *scroll),
         Some(Overlay::Launch(form)) => overlay::draw_launch(sketch, area, form),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
+        Some(Overlay::Confirm(question)) => overlay::draw_confirm(sketch, area, question),
+        Some(Overlay::Naming(question, typed)) => {
+            overlay::draw_naming(sketch, area, question, typed);
+        }
     }
 }

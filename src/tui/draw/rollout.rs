@@ -7,6 +7,7 @@ use crate::event::{EpisodeState, StepSignal, StepState};
 use crate::tui::app::App;
 use crate::tui::changes::Changes;
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
+use crate::tui::focus::has_focused_detail;
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::Mark;
 use crate::tui::rollout::{screens, shown_step};
@@ -98,7 +99,7 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
     let title = FrameTitle {
         left: format!("{}  step {}/{most}", episode_name(episode), at + 1),
         right: Some(state),
-        focused: true,
+        focused: !has_focused_detail(sketch.app),
     };
     let inner = sketch.frame(area, &title);
     if inner.height < 2 {

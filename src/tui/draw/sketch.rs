@@ -6,7 +6,8 @@ use ratatui::style::Style;
 use ratatui::symbols::border;
 use ratatui::widgets::{Block, Widget};
 
-use crate::tui::app::App;
+use crate::tui::app::{App, Glyphs};
+use crate::tui::focus::explains;
 use crate::tui::picture::{Mark, PictureKey, PictureState, Raster, draw_raster};
 use crate::tui::text::{fit, width, wrap};
 use crate::tui::theme::Role;
@@ -22,6 +23,10 @@ pub struct Sketch<'a> {
     pub buffer: &'a mut Buffer,
     /// What it leaves behind.
     pub drawn: Drawn,
+    /// Whether what is drawn now lies over the screen.
+    pub is_over: bool,
+    /// Whether frames drawn now are parts of a pane: the focused one is what is selected there.
+    pub is_inside: bool,
 }
 
 /// Title and state of a framed pane.
@@ -42,6 +47,8 @@ impl<'a> Sketch<'a> {
             app,
             buffer,
             drawn: Drawn::default(),
+            is_over: false,
+            is_inside: false,
         }
     }
 
@@ -134,13 +141,19 @@ impl<'a> Sketch<'a> {
 
     /// Draws a frame and returns what is inside.
     pub fn frame(&mut self, area: Rect, title: &FrameTitle) -> Rect {
-        let role = if title.focused {
-            Role::Focus
-        } else {
-            Role::Frame
+        // What lies over the screen has the keys, so nothing below it does.
+        let is_covered = self.app.ui.overlay.is_some() || explains(self.app);
+        let has_keys = title.focused && (self.is_over || !is_covered);
+        let focused = has_keys && !self.is_inside;
+        let selected = title.focused && self.is_inside;
+        self.drawn.focused += usize::from(focused);
+        let (role, set) = match (focused, selected) {
+            (true, _) => (Role::Focus, border::THICK),
+            (false, true) => (Role::Focus, border::PLAIN),
+            (false, false) => (Role::Frame, border::ROUNDED),
         };
         let block = Block::bordered()
-            .border_set(border::ROUNDED)
+            .border_set(set)
             .border_style(self.style(role));
         let inner = block.inner(area);
         block.render(area, self.buffer);
@@ -163,13 +176,14 @@ impl<'a> Sketch<'a> {
             }
         }
         if !title.left.is_empty() {
-            let role = if title.focused {
-                Role::Focus
-            } else {
-                Role::Text
+            let (role, mark) = match (focused, self.app.ui.glyphs) {
+                (true, Glyphs::Ascii) => (Role::Focus, "* "),
+                (true, Glyphs::Unicode) => (Role::Focus, ""),
+                (false, _) if selected => (Role::Focus, ""),
+                (false, _) => (Role::Text, ""),
             };
             let shown = fit(
-                &format!(" {}", title.left),
+                &format!(" {mark}{}", title.left),
                 usize::from(room.saturating_sub(1)),
             );
             self.put(top, 0, 0, &format!("{shown} "), role);

@@ -81,3 +81,65 @@ fn colors_are_the_nearest_there_are() {
     assert_eq!(ColorDepth::Ansi16.color([250, 10, 10]), Color::LightRed);
     assert_eq!(ColorDepth::None.color([250, 10, 10]), Color::Reset);
 }
+
+/// What a theme is read on: black and the dark gray of editors, or white and off-white.
+fn grounds(theme: &str) -> [[u8; 3]; 2] {
+    match theme {
+        "light" => [[255; 3], [0xf5; 3]],
+        _ => [[0; 3], [0x1e; 3]],
+    }
+}
+
+/// A color as light, for the palette that terminals agree on.
+fn rgb(color: Color) -> Option<[u8; 3]> {
+    const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+    match color {
+        Color::Rgb(r, g, b) => Some([r, g, b]),
+        Color::Indexed(gray @ 232..) => Some([8 + 10 * (gray - 232); 3]),
+        Color::Indexed(cube @ 16..) => {
+            let place = usize::from(cube - 16);
+            Some([LEVELS[place / 36], LEVELS[place / 6 % 6], LEVELS[place % 6]])
+        }
+        _ => None,
+    }
+}
+
+/// Relative luminance by WCAG 2.
+fn luminance(rgb: [u8; 3]) -> f64 {
+    let [r, g, b] = rgb.map(|value| {
+        let part = f64::from(value) / 255.0;
+        if part <= 0.040_45 {
+            part / 12.92
+        } else {
+            ((part + 0.055) / 1.055).powf(2.4)
+        }
+    });
+    0.2126 * r + 0.7152 * g + 0.0722 * b
+}
+
+fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+#[test]
+fn text_stands_out_from_its_ground() {
+    assert!((contrast([0; 3], [255; 3]) - 21.0).abs() < 1e-9);
+    for name in theme_names() {
+        for depth in [ColorDepth::Ansi256, ColorDepth::True] {
+            let theme = Theme::built_in(name, depth).unwrap();
+            // Frames carry no text.
+            for role in ROLES.into_iter().filter(|role| *role != Role::Frame) {
+                let style = theme.style(role);
+                let Some(color) = style.fg.and_then(rgb) else {
+                    continue;
+                };
+                let own = style.bg.and_then(rgb).map(|own| vec![own]);
+                for ground in own.unwrap_or_else(|| grounds(name).to_vec()) {
+                    let ratio = contrast(color, ground);
+                    assert!(ratio >= 4.5, "{name} {role:?} {depth:?}: {ratio:.2}");
+                }
+            }
+        }
+    }
+}
