@@ -4,7 +4,7 @@
 use crate::tui::app::{App, Overlay, Pane, Screen};
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::keys::Key;
-use crate::tui::lease::is_elsewhere;
+use crate::tui::lease;
 
 /// A chord that was begun is explained after so long.
 pub const EXPLAIN_MS: u64 = 400;
@@ -77,8 +77,11 @@ pub fn hints(app: &App) -> Vec<(String, &'static str)> {
         let key = app.ui.keymap.keys_of(row).into_iter().next()?;
         Some((key, row.hint))
     });
-    let asks = is_elsewhere(app).then(|| (":take".to_owned(), "write"));
-    asks.into_iter().chain(known).collect()
+    lease::hints(app)
+        .iter()
+        .map(|(key, word)| ((*key).to_owned(), *word))
+        .chain(known)
+        .collect()
 }
 
 fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
