@@ -44,6 +44,8 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Clients at a time; each may buffer a state.
 const CLIENTS_MAX: usize = 32;
+/// Longest name of a console, characters.
+const SEAT_NAME_MAX: usize = 64;
 /// Lines written before a flush.
 const LINES_PER_FLUSH: usize = 256;
 /// Answers waiting for one client.
@@ -205,10 +207,11 @@ async fn serve_client(stream: UnixStream, served: &Served) -> io::Result<()> {
     }
     let (mut reader, writer) = stream.into_split();
     let first = timeout(HELLO_TIMEOUT, read_frame(&mut reader, CLIENT_FRAME_MAX)).await??;
-    let hello: Hello = match &first {
+    let mut hello: Hello = match &first {
         Some(frame) if frame.kind == FrameKind::Hello => frame.json()?,
         _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "no hello")),
     };
+    hello.seat = hello.seat.map(|name| seat_name(&name));
     let mut writer = BufWriter::with_capacity(1 << 16, writer);
     let welcome = Welcome {
         schema: SCHEMA_VERSION,
@@ -222,6 +225,12 @@ async fn serve_client(stream: UnixStream, served: &Served) -> io::Result<()> {
         Role::Pictures => serve_pictures(reader, writer, &served.run).await,
         Role::Operate | Role::Watch => Viewer::new(hello, reader, writer, served).run().await,
     }
+}
+
+/// A console's name as others are told it: short, and nothing that a terminal obeys.
+fn seat_name(name: &str) -> String {
+    let plain = name.chars().filter(|c| !c.is_control());
+    plain.take(SEAT_NAME_MAX).collect()
 }
 
 async fn serve_pictures(

@@ -4,6 +4,7 @@
 use crate::tui::app::{App, Overlay, Pane, Screen};
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::keys::Key;
+use crate::tui::lease;
 
 /// A chord that was begun is explained after so long.
 pub const EXPLAIN_MS: u64 = 400;
@@ -66,10 +67,20 @@ pub fn hints(app: &App) -> Vec<(String, &'static str)> {
         return all;
     }
     let can_command = app.can_command().is_ok();
-    let shown = |row: &&CommandRow| !row.hint.is_empty() && (can_command || !row.operates);
+    let has_line = app.ui.timeline.is_some();
+    let shown = |row: &&CommandRow| {
+        !row.hint.is_empty() && (can_command || !row.operates) && (has_line || !row.recorded)
+    };
     let of = |scope: Scope| COMMANDS.iter().filter(move |row| row.scope == scope);
     let rows = scopes(app).into_iter().flat_map(of).filter(shown);
-    rows.filter_map(|row| Some((app.ui.keymap.keys_of(row).into_iter().next()?, row.hint)))
+    let known = rows.filter_map(|row| {
+        let key = app.ui.keymap.keys_of(row).into_iter().next()?;
+        Some((key, row.hint))
+    });
+    lease::hints(app)
+        .iter()
+        .map(|(key, word)| ((*key).to_owned(), *word))
+        .chain(known)
         .collect()
 }
 

@@ -43,8 +43,9 @@ pub fn help_lines(app: &App, query: &str) -> Vec<HelpLine> {
     add("Run (asks the engine)".to_owned(), &|row| {
         row.operates && row.scope == Scope::Global
     });
+    add("Recorded runs".to_owned(), &|row| row.recorded);
     add("Everywhere".to_owned(), &|row| {
-        row.scope == Scope::Global && !row.operates
+        row.scope == Scope::Global && !row.operates && !row.recorded
     });
     for screen in SCREENS {
         for scope in [Scope::On(screen), Scope::Detail(screen)] {

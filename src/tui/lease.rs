@@ -88,6 +88,17 @@ pub fn question(app: &App) -> Option<String> {
     })
 }
 
+/// What keys do about the lease now, with a word each.
+pub fn hints(app: &App) -> &'static [(&'static str, &'static str)] {
+    if asked(app).is_some() {
+        &[("y", "give"), ("n", "keep")]
+    } else if is_elsewhere(app) {
+        &[(":take", "write")]
+    } else {
+        &[]
+    }
+}
+
 /// What a key answers while somebody asks; nothing if it is for something else.
 pub fn answer(app: &App, key: Key) -> Option<LeaseRequest> {
     asked(app)?;

@@ -113,7 +113,7 @@ async fn of_several_consoles_one_writes() {
     let mut engine = Engine::start().await;
     let mut first = attach_seated(&engine.socket, "a@one").await.unwrap();
     lease_when(&mut first, |lease| lease.yours).await;
-    let mut second = attach_seated(&engine.socket, "b@two").await.unwrap();
+    let mut second = attach_seated(&engine.socket, "b\x1b@two\n").await.unwrap();
     let state = lease_when(&mut second, |lease| !lease.yours).await;
     assert_eq!(state.holder.as_deref(), Some("a@one"));
     // Who only watches takes no part; a script is not locked out.

@@ -235,6 +235,21 @@ fn a_begun_chord_shows_what_may_follow() {
 }
 
 #[test]
+fn the_demo_asks_on_the_row_of_messages() {
+    for (width, height) in SIZES {
+        let mut app = app(ColorDepth::None);
+        app.ui.is_demo = true;
+        press(&mut app, ": s t o p enter");
+        let text = text_of(&draw_at(&mut app, width, height));
+        check_file(
+            &here(&format!("screens/confirm_{width}x{height}.txt")),
+            &text,
+        );
+        assert_eq!(press(&mut app, "y"), [Effect::Send(0, Command::Stop)]);
+    }
+}
+
+#[test]
 fn the_header_says_who_writes_and_the_holder_is_asked() {
     for (width, height) in SIZES {
         let mut app = app(ColorDepth::None);

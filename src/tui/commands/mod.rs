@@ -90,6 +90,8 @@ pub struct CommandRow {
     pub hint: &'static str,
     /// Whether it asks something of the engine.
     pub operates: bool,
+    /// Whether it goes through a recorded run, and so means nothing for a live one.
+    pub recorded: bool,
     /// What it can cost.
     pub danger: Danger,
     /// What it takes, if it is costly or irreversible.
@@ -134,7 +136,21 @@ impl CommandRow {
         self
     }
 
-    /// As one that cannot be undone.
+    /// As one that goes through a recorded run.
+    const fn recorded(mut self) -> Self {
+        self.recorded = true;
+        self
+    }
+
+    /// As one that loses something: asks y or n, naming what `victim` names.
+    #[must_use]
+    pub const fn costly(mut self, victim: Victim) -> Self {
+        self.danger = Danger::Costly;
+        self.victim = Some(victim);
+        self
+    }
+
+    /// As one that cannot be undone: the name that `victim` names must be typed.
     const fn irreversible(mut self, victim: Victim) -> Self {
         self.danger = Danger::Irreversible;
         self.victim = Some(victim);
@@ -169,6 +185,7 @@ const fn row(
         scope,
         hint,
         operates: false,
+        recorded: false,
         danger: Danger::Harmless,
         victim: None,
         complete: None,
@@ -194,6 +211,7 @@ const fn operator(
         scope: Scope::Global,
         hint,
         operates: true,
+        recorded: false,
         danger: Danger::Reversible,
         victim: None,
         complete: None,
@@ -1005,51 +1023,57 @@ pub const COMMANDS: &[CommandRow] = &[
         &["["],
         GLOBAL,
         "",
-        "Recorded run: go to the iteration before.",
+        "Go to the iteration before.",
         timeline::iteration_back,
-    ),
+    )
+    .recorded(),
     row(
         "iteration-on",
         &["]"],
         GLOBAL,
-        "",
-        "Recorded run: go to the next iteration.",
+        "iteration",
+        "Go to the next iteration.",
         timeline::iteration_on,
-    ),
+    )
+    .recorded(),
     row(
         "time-back",
         &["{"],
         GLOBAL,
         "",
-        "Recorded run: go back a hundredth of its time.",
+        "Go back a hundredth of the run's time.",
         timeline::time_back,
-    ),
+    )
+    .recorded(),
     row(
         "time-on",
         &["}"],
         GLOBAL,
         "",
-        "Recorded run: go on a hundredth of its time.",
+        "Go on a hundredth of the run's time.",
         timeline::time_on,
-    ),
+    )
+    .recorded(),
     row(
         "seek",
         &[],
         GLOBAL,
         "",
-        "Recorded run: go to an iteration or a time.",
+        "Go to an iteration, a time or a part: 12, +3, 1:30, 40%, end.",
         timeline::seek,
     )
-    .takes("PLACE"),
+    .takes("PLACE")
+    .recorded(),
     row(
         "play",
         &["ctrl-p"],
         GLOBAL,
-        "",
-        "Recorded run: play it, so many times as fast as it went, or stand still.",
+        "play",
+        "Play the run, so many times as fast as it went, or stand still.",
         timeline::play,
     )
-    .takes("[TIMES]"),
+    .takes("[TIMES]")
+    .recorded(),
     row(
         "take",
         &[],

@@ -86,48 +86,21 @@ fn what_is_lost_is_asked_about() {
 }
 
 /// Loses nothing, but asks as if it did.
-const COSTLY: CommandRow = CommandRow {
-    danger: Danger::Costly,
-    victim: Some(|_, argument| match argument {
+fn costly() -> CommandRow {
+    let row = command_named("pause").unwrap();
+    row.costly(|_, argument| match argument {
         "" => Err("name a desktop".to_owned()),
         name => Ok(format!("desktop {name}")),
-    }),
-    ..*match command_row_of("pause") {
-        Some(row) => row,
-        None => panic!(),
-    }
-};
-
-const fn command_row_of(name: &str) -> Option<&'static CommandRow> {
-    let mut place = 0;
-    while place < COMMANDS.len() {
-        if is_equal(COMMANDS[place].name, name) {
-            return Some(&COMMANDS[place]);
-        }
-        place += 1;
-    }
-    None
-}
-
-const fn is_equal(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut place = 0;
-    while place < a.len() && place < b.len() {
-        if a[place] != b[place] {
-            return false;
-        }
-        place += 1;
-    }
-    a.len() == b.len()
+    })
 }
 
 #[test]
 fn costly_commands_ask_and_name_what_they_take() {
     let mut app = app(Link::Live);
-    assert!(super::invoke(&mut app, &COSTLY, "").is_empty());
+    assert!(super::invoke(&mut app, &costly(), "").is_empty());
     assert_eq!(app.ui.message.as_ref().unwrap().text, "name a desktop");
     assert_eq!(app.ui.overlay, None);
-    super::invoke(&mut app, &COSTLY, "batch");
+    super::invoke(&mut app, &costly(), "batch");
     let Some(Overlay::Confirm(question)) = app.ui.overlay.clone() else {
         panic!("nothing was asked")
     };
@@ -136,7 +109,7 @@ fn costly_commands_ask_and_name_what_they_take() {
     assert!(press(&mut app, "x r enter").is_empty());
     assert!(press(&mut app, "n").is_empty());
     assert_eq!(app.ui.overlay, None);
-    super::invoke(&mut app, &COSTLY, "batch");
+    super::invoke(&mut app, &costly(), "batch");
     let at = SafePoint::Batch;
     assert_eq!(
         press(&mut app, "y"),

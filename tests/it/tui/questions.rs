@@ -395,7 +395,7 @@ fn app_for(command: &str) -> App {
     let mut app = app(ColorDepth::None);
     if COMMANDS
         .iter()
-        .any(|row| row.name == command && row.doc.starts_with("Recorded run:"))
+        .any(|row| row.name == command && row.recorded)
     {
         let mark = |iteration| IterationMark {
             iteration,
