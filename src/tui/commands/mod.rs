@@ -123,13 +123,6 @@ impl CommandRow {
         self
     }
 
-    /// As one that loses something.
-    const fn costly(mut self, victim: Victim) -> Self {
-        self.danger = Danger::Costly;
-        self.victim = Some(victim);
-        self
-    }
-
     /// With another form as `arpo ctl RUN ...`.
     const fn ctl(mut self, form: &'static str) -> Self {
         self.ctl = form;

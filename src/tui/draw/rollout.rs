@@ -277,7 +277,7 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     let title = FrameTitle {
         left: format!("Thought at step {}", at + 1),
         right: Some((state, Role::Muted)),
-        focused: sketch.app.ui.rollout.only_thought,
+        focused: sketch.app.ui.rollout.only_thought || has_focused_detail(sketch.app),
     };
     let inner = sketch.frame(area, &title);
     if task_rows > 0 {

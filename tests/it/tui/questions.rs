@@ -175,8 +175,8 @@ const SCRIPTS: &[Script] = &[
     script("open-stored", "5 enter", |app, _| {
         app.ui.screen == Screen::Rollout || app.ui.message.is_some()
     }),
-    script("next-stored", "5 tab", |app, _| app.ui.replay.entry > 0),
-    script("previous-stored", "5 tab backtab", |app, _| {
+    script("next-stored", "5 j tab", |app, _| app.ui.replay.entry > 0),
+    script("previous-stored", "5 j tab backtab", |app, _| {
         app.ui.replay.entry == 0
     }),
     script("pin", "5 L", |_, effects| {
