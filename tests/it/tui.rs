@@ -3,6 +3,7 @@
 //! `UPDATE=1` rewrites the screens in `tests/it/screens/` and the recorded run they show.
 
 mod evaluations;
+mod screens;
 mod script;
 
 use std::fmt::Write as _;
@@ -229,8 +230,8 @@ fn no_size_and_no_screen_panics() {
         "?", "esc :", "esc q",
     ] {
         press(&mut app, keys);
-        for width in (1..=200).step_by(9) {
-            for height in (1..=60).step_by(4) {
+        for width in (1..=200).step_by(14) {
+            for height in (1..=60).step_by(6) {
                 draw_at(&mut app, width, height);
             }
         }
