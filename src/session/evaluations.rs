@@ -37,11 +37,19 @@ struct Shared {
 struct Inner {
     next_number: u32,
     waiting: VecDeque<Queued>,
-    /// Whether the first of `waiting` was taken out and is about to become `current`.
-    is_beginning: bool,
+    /// The one that was taken out of `waiting` and is about to become `current`.
+    beginning: Option<Beginning>,
     current: Option<Arc<Measurement>>,
     /// Why no more are taken.
     closed: Option<String>,
+}
+
+/// An evaluation whose weights are being pinned.
+#[derive(Default)]
+struct Beginning {
+    number: u32,
+    /// Who wants it cancelled already.
+    cancels: Vec<CommandRequest>,
 }
 
 /// An evaluation that waits.
@@ -151,7 +159,9 @@ impl Evaluations {
     fn is_open(&self, number: u32) -> bool {
         let inner = self.lock();
         let mut waiting = inner.waiting.iter();
+        let beginning = inner.beginning.as_ref();
         waiting.any(|queued| queued.number == number)
+            || beginning.is_some_and(|beginning| beginning.number == number)
             || inner
                 .current
                 .as_ref()
@@ -185,12 +195,18 @@ impl Evaluations {
             who.done();
             return;
         }
+        if let Some(beginning) = &mut inner.beginning
+            && beginning.number == number
+        {
+            beginning.cancels.push(who);
+            return;
+        }
         let current = inner.current.clone();
         let current = current.filter(|current| current.number() == number);
         drop(inner);
         match current {
             Some(current) => current.cancel("cancelled", Some(who)),
-            None => who.refuse("it is just beginning or over; look again"),
+            None => who.refuse("it has just ended"),
         }
     }
 
@@ -266,8 +282,12 @@ impl Evaluations {
         let EvalWhen::Now { desktops } = inner.waiting.front()?.request.when else {
             return None;
         };
-        inner.is_beginning = true;
-        Some((inner.waiting.pop_front()?, desktops))
+        let queued = inner.waiting.pop_front()?;
+        inner.beginning = Some(Beginning {
+            number: queued.number,
+            ..Beginning::default()
+        });
+        Some((queued, desktops))
     }
 
     /// Pins the weights, tells of the beginning and leases desktops; why not if that fails, which
@@ -277,16 +297,25 @@ impl Evaluations {
         mut queued: Queued,
         desktops: u32,
     ) -> Result<Arc<Measurement>, String> {
-        self.lock().is_beginning = true;
-        if queued.number == 0 {
-            queued.number = self.lock().number();
+        {
+            let mut inner = self.lock();
+            if queued.number == 0 {
+                queued.number = inner.number();
+            }
+            let number = queued.number;
+            inner.beginning.get_or_insert_with(|| Beginning {
+                number,
+                ..Beginning::default()
+            });
         }
         let begun = self.pin(&queued).await;
         let (weights, manifest) = match begun {
             Ok(begun) => begun,
             Err(reason) => {
                 self.give_up(queued, &reason);
-                self.begun();
+                for who in self.begun() {
+                    who.refuse("it could not begin at all");
+                }
                 return Err(reason);
             }
         };
@@ -312,13 +341,17 @@ impl Evaluations {
             Some(reason) => begun.cancel(&reason, None),
             None => begun.lease(desktops),
         }
-        self.begun();
+        for who in self.begun() {
+            begun.cancel("cancelled", Some(who));
+        }
         Ok(begun)
     }
 
-    fn begun(&self) {
-        self.lock().is_beginning = false;
+    /// Nothing is beginning any more; those who want what was cancelled.
+    fn begun(&self) -> Vec<CommandRequest> {
+        let beginning = self.lock().beginning.take();
         self.0.changed.notify_waiters();
+        beginning.map_or_else(Vec::new, |beginning| beginning.cancels)
     }
 
     /// The one under way, once it is clear whether there is one.
@@ -327,7 +360,7 @@ impl Evaluations {
             let changed = self.0.changed.notified();
             {
                 let inner = self.lock();
-                if !inner.is_beginning {
+                if inner.beginning.is_none() {
                     return inner.current.clone();
                 }
             }
@@ -436,7 +469,7 @@ impl Inner {
     }
 
     fn is_free(&self) -> bool {
-        self.current.is_none() && !self.is_beginning
+        self.current.is_none() && self.beginning.is_none()
     }
 }
 

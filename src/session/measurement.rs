@@ -242,6 +242,12 @@ impl Measurement {
     /// Gives it up for `reason`; who asked for that is answered once its last episode has ended.
     pub(super) fn cancel(&self, reason: &str, who: Option<CommandRequest>) {
         let mut state = self.lock();
+        if state.ending.is_some() {
+            drop(state);
+            return who
+                .into_iter()
+                .for_each(|who| who.refuse("it has just ended"));
+        }
         let (_, waiting) = state
             .cancelled
             .get_or_insert_with(|| (reason.to_owned(), Vec::new()));

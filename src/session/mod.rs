@@ -22,6 +22,8 @@ mod tasks;
 mod train;
 
 #[cfg(test)]
+mod live_tests;
+#[cfg(test)]
 mod tests;
 
 pub use collector::{Collector, CollectorParts, Evaluated};

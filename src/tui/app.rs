@@ -217,6 +217,18 @@ pub enum Glyphs {
     Ascii,
 }
 
+/// What the Rollout screen shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RolloutPage {
+    /// Steps, picture, thought and learning signal.
+    #[default]
+    All,
+    /// The thought alone.
+    Thought,
+    /// The group's episodes side by side.
+    Siblings,
+}
+
 /// View of the Rollout screen.
 #[derive(Clone, Debug, Default)]
 pub struct RolloutUi {
@@ -236,10 +248,8 @@ pub struct RolloutUi {
     pub changes: Option<(ImageHash, ImageHash, Result<Changes, String>)>,
     /// The two screens whose differences were asked for last.
     pub asked: Option<(ImageHash, ImageHash)>,
-    /// Whether siblings are shown side by side.
-    pub compares: bool,
-    /// Whether only the thought is shown.
-    pub only_thought: bool,
+    /// What takes the whole page in place of all panes.
+    pub page: RolloutPage,
 }
 
 /// View of the Train screen.

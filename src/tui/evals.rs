@@ -111,7 +111,7 @@ pub fn domain_scores(state: &EvaluationState) -> Vec<DomainScores> {
     let mut all = Vec::new();
     if state.has_all_trials() {
         let by = Protocol::ALL.map(|protocol| score_by_domain(&state.trials, protocol));
-        for (name, _) in &by[0] {
+        for name in by[0].keys() {
             let scores = std::array::from_fn(|p| by[p].get(name).copied().unwrap_or_default());
             let of_domain = state.trials.iter().filter(|trial| trial.domain == *name);
             all.push(DomainScores {

@@ -175,14 +175,13 @@ impl LaunchForm {
                 self.protocol = Protocol::ALL[(place.unwrap_or(0) + by) % 3];
             }
             Field::When if turns => self.is_now = !self.is_now,
-            Field::Protocol | Field::When => {}
             Field::Weights => edit(&mut self.weights, key),
             Field::Tasks => edit(&mut self.tasks, key),
             Field::Trials => edit(&mut self.trials, key),
             Field::Temperature => edit(&mut self.temperature, key),
             Field::Seed => edit(&mut self.seed, key),
             Field::Desktops if self.is_now => edit(&mut self.desktops, key),
-            Field::Desktops => {}
+            Field::Protocol | Field::When | Field::Desktops => {}
         }
     }
 

@@ -104,7 +104,7 @@ fn work(inbox: &Receiver<Job>, pictures: &Pictures, deliver: impl Fn(Worked) -> 
 fn perform(job: Job, pictures: &Pictures) -> Worked {
     match job {
         Job::Compare(run) => compared(&run).map_or_else(Worked::Failed, Worked::Compared),
-        Job::Write { path, text } => write_new(path, &text),
+        Job::Write { path, text } => write_new(&path, &text),
         Job::Changes { before, after } => {
             let found = screenshot(pictures, &before)
                 .and_then(|old| changes(&old, &screenshot(pictures, &after)?));
@@ -127,11 +127,11 @@ fn screenshot(pictures: &Pictures, hash: &ImageHash) -> Result<Screenshot, Strin
 }
 
 /// A file that is there already is never overwritten: it gets a number.
-fn write_new(path: PathBuf, text: &str) -> Worked {
+fn write_new(path: &Path, text: &str) -> Worked {
     use std::io::Write;
     for number in 0..100 {
         let name = if number == 0 {
-            path.clone()
+            path.to_owned()
         } else {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
             let ending = path.extension().unwrap_or_default().to_string_lossy();
@@ -283,11 +283,11 @@ mod tests {
     fn a_file_that_exists_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.csv");
-        assert_eq!(write_new(path.clone(), "a"), Worked::Written(path.clone()));
+        assert_eq!(write_new(&path, "a"), Worked::Written(path.clone()));
         let second = folder.path().join("run-1.csv");
-        assert_eq!(write_new(path.clone(), "b"), Worked::Written(second));
+        assert_eq!(write_new(&path, "b"), Worked::Written(second));
         assert_eq!(std::fs::read_to_string(path).unwrap(), "a");
         let missing = folder.path().join("no/run.csv");
-        assert!(matches!(write_new(missing, "c"), Worked::Failed(_)));
+        assert!(matches!(write_new(&missing, "c"), Worked::Failed(_)));
     }
 }

@@ -120,3 +120,170 @@ async fn runs_are_listed_stopped_and_pruned_from_the_command_line() {
     let cleaned = last_json(&arpo(&folder, &["runs", "clean", "demo-1", "--json"]).await);
     assert_eq!(cleaned["pruned"][0]["pictures"], 1);
 }
+
+#[tokio::test]
+async fn every_command_has_its_words() {
+    let mut engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    let episode = json!({"incarnation": 0, "number": 12});
+    let table = [
+        (
+            &["set-clip", "0.1", "0.4"][..],
+            json!({"command": "set_clip", "low": 0.1, "high": 0.4}),
+        ),
+        (
+            &["set-replay", "off"],
+            json!({"command": "set_replay", "enabled": false}),
+        ),
+        (
+            &["kill", "0-000012"],
+            json!({"command": "kill_episode", "episode": episode}),
+        ),
+        (
+            &["reroll", "0-12"],
+            json!({"command": "reroll_episode", "episode": episode}),
+        ),
+        (
+            &["reboot", "3"],
+            json!({"command": "reboot_desktop", "desktop": 3}),
+        ),
+        (
+            &["pin", "h2o", "0-12"],
+            json!({"command": "pin_stored", "task": "h2o", "episode": episode, "pinned": true}),
+        ),
+        (
+            &["unpin", "h2o", "0-12"],
+            json!({"command": "pin_stored", "task": "h2o", "episode": episode, "pinned": false}),
+        ),
+        (
+            &["drop", "h2o", "0-12"],
+            json!({"command": "drop_stored", "task": "h2o", "episode": episode}),
+        ),
+        (
+            &["cancel-evaluation", "2"],
+            json!({"command": "cancel_evaluation", "evaluation": 2}),
+        ),
+        (
+            &[
+                "evaluate",
+                "--tasks",
+                "heldout",
+                "--trials",
+                "2",
+                "--temperature",
+                "0",
+                "--protocol",
+                "hard",
+                "--seed",
+                "5",
+                "--checkpoint",
+                "iter-000003",
+                "--desktops",
+                "2",
+            ],
+            json!({"command": "evaluate", "tasks": "heldout", "trials": 2, "temperature": 0.0,
+                "seed": 5, "protocol": "hard", "resume": null,
+                "weights": {"kind": "checkpoint", "path": "iter-000003"},
+                "when": {"kind": "now", "desktops": 2}}),
+        ),
+        (
+            &["evaluate", "--resume", "3", "--at-safe-point"],
+            json!({"command": "evaluate", "tasks": "", "trials": 1, "temperature": 0.6,
+                "seed": 3, "protocol": "standard", "resume": 3,
+                "weights": {"kind": "current"}, "when": {"kind": "safe_point"}}),
+        ),
+    ];
+    for (words, expected) in table {
+        let arguments: Vec<&str> = ["ctl", "demo-1"].iter().chain(words).copied().collect();
+        let command = [&arguments[..], &["--json"]].concat();
+        let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        let asked = tokio::spawn({
+            let folder = folder.clone();
+            async move {
+                let words: Vec<&str> = command.iter().map(String::as_str).collect();
+                arpo(&folder, &words).await
+            }
+        });
+        let request = engine.inbox.recv().await.unwrap();
+        assert_eq!(serde_json::to_value(&request.command).unwrap(), expected);
+        request.accept();
+        request.done();
+        let output = asked.await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = last_json(&output);
+        assert_eq!(
+            (&said["status"], &said["request"]),
+            (&json!("done"), &expected)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_evaluation_is_not_waited_for_if_asked_so() {
+    let mut engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    let asked = tokio::spawn(async move {
+        let words = [
+            "ctl",
+            "demo-1",
+            "evaluate",
+            "--tasks",
+            "heldout",
+            "--no-wait",
+            "--json",
+        ];
+        arpo(&folder, &words).await
+    });
+    let request = engine.inbox.recv().await.unwrap();
+    request.accept();
+    let output = asked.await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(last_json(&output)["status"], "accepted");
+    request.done();
+
+    let folder = engine.folder.path().to_owned();
+    for words in [
+        &["ctl", "demo-1", "evaluate"][..],
+        &[
+            "ctl",
+            "demo-1",
+            "evaluate",
+            "--tasks",
+            "x",
+            "--protocol",
+            "soft",
+        ],
+        &[
+            "ctl",
+            "demo-1",
+            "evaluate",
+            "--tasks",
+            "x",
+            "--desktops",
+            "2",
+            "--at-safe-point",
+        ],
+        &["ctl", "demo-1", "kill", "12"],
+        &["ctl", "demo-1", "set-replay", "perhaps"],
+    ] {
+        let output = arpo(&folder, words).await;
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    for words in [
+        &[
+            "ctl",
+            "demo-1",
+            "evaluate",
+            "--tasks",
+            "x",
+            "--desktops",
+            "0",
+        ][..],
+        &["ctl", "demo-1", "set-clip", "1.5", "0.3"],
+        &["ctl", "demo-1", "cancel-evaluation", "0"],
+    ] {
+        let output = arpo(&folder, words).await;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+    assert!(engine.inbox.try_recv().is_none());
+}

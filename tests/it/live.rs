@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use arpo::bus::{Role, SourceItem, attach};
-use arpo::event::{F, IterationReport, RunState};
+use arpo::event::{EvaluationStatus, F, IterationReport, Purpose, RunState, TrainerState};
 use arpo::store::RunDir;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::pty::Session;
 
@@ -153,4 +153,163 @@ async fn a_run_goes_on_without_its_terminal_and_is_found_again() {
     let run = RunDir::open(&path).unwrap();
     let events: Vec<_> = run.read_events(0).unwrap().map(Result::unwrap).collect();
     assert_eq!(RunState::from_events(&events), state);
+}
+
+/// `arpo` to its end, and the JSON object it ends with.
+fn arpo(sockets: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_arpo"))
+        .args(arguments)
+        .arg("--json")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("ARPO_RUNTIME_DIR", sockets)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_default();
+    let answer = serde_json::from_str(line).unwrap_or_else(|_| panic!("{output:?}"));
+    (output.status.code(), answer)
+}
+
+/// Follows a run until its state is as wanted.
+async fn until(socket: &Path, wanted: impl Fn(&RunState) -> bool) -> RunState {
+    let mut source = attach(socket, Role::Watch, "test").await.unwrap();
+    let mut state = std::mem::take(&mut source.state);
+    while !wanted(&state) {
+        match source.items.recv().await {
+            Some(SourceItem::Event(event)) => state.apply(&event),
+            Some(SourceItem::Resync { state: newer, .. }) => state = *newer,
+            Some(SourceItem::Heard) => {}
+            Some(SourceItem::Lost { reason }) => panic!("{reason}"),
+            None => panic!("the run ended before"),
+        }
+    }
+    state
+}
+
+/// What an evaluation beside training must leave as it was: everything learned from, figure by
+/// figure. Times are its price.
+fn learned(run: &Path, iterations: usize) -> Vec<IterationReport> {
+    let mut reports = timeless(run);
+    reports.truncate(iterations);
+    for report in &mut reports {
+        report.clock_ms = 0;
+    }
+    reports
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluation_beside_training_equals_arpo_eval_and_leaves_what_is_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    let sockets = folder.path().join("sockets");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let tasks = path("four.json");
+    let names = ["ed_sub", "ed_char", "se_one", "di_press"];
+    let ids = names.map(|family| format!("compact/{family}/1000000"));
+    std::fs::write(&tasks, json!(ids).to_string()).unwrap();
+    let train = |name: &str| {
+        let run = path(name);
+        let mut arguments = SMALL.to_vec();
+        arguments.extend(["--iterations", "3", "--run", &run]);
+        headless(&sockets, &arguments)
+    };
+    let conditions = [
+        "--tasks",
+        &tasks,
+        "--trials",
+        "2",
+        "--temperature",
+        "0.6",
+        "--seed",
+        "7",
+    ];
+
+    let engine = train("watched");
+    let socket = sockets.join("watched.sock");
+    while arpo::bus::probe(&socket).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let ctl = |words: &[&str]| arpo(&sockets, &[&["ctl", "watched"], words].concat());
+    let beside = [
+        &[
+            "evaluate",
+            "--desktops",
+            "2",
+            "--checkpoint",
+            "assets/agent",
+        ],
+        &conditions[..],
+    ];
+    let (code, answer) = ctl(&beside.concat());
+    assert_eq!(
+        (code, &answer["status"]),
+        (Some(0), &json!("done")),
+        "{answer}"
+    );
+
+    // In the last iteration: one is cancelled, and one episode killed while all stand.
+    let state = until(&socket, |state| state.history.len() == 2).await;
+    assert_eq!(state.evaluations[0].status, EvaluationStatus::Finished);
+    assert_eq!(ctl(&["pause"]).0, Some(0));
+    let many = [
+        "evaluate",
+        "--desktops",
+        "1",
+        "--trials",
+        "500",
+        "--tasks",
+        &tasks,
+        "--no-wait",
+    ];
+    let (code, answer) = ctl(&many);
+    assert_eq!(
+        (code, &answer["status"]),
+        (Some(0), &json!("accepted")),
+        "{answer}"
+    );
+    assert_eq!(ctl(&["cancel-evaluation", "2"]).0, Some(0));
+    let held = |state: &RunState| {
+        matches!(state.trainer, TrainerState::Paused(_)) && state.episodes_in_flight() > 0
+    };
+    let state = until(&socket, held).await;
+    let mut running = state.episodes.values().filter(|one| one.is_running());
+    let killed = running
+        .find(|one| one.purpose == Purpose::Train)
+        .unwrap()
+        .id;
+    assert_eq!(ctl(&["kill", &killed.to_string()]).0, Some(0));
+    assert_eq!(ctl(&["resume"]).0, Some(0));
+    assert_eq!(closing_figures(engine)["status"], "finished");
+
+    let watched = RunDir::open(Path::new(&path("watched"))).unwrap();
+    let state = watched.state().unwrap();
+    assert!(matches!(
+        state.evaluations[1].status,
+        EvaluationStatus::Cancelled { .. }
+    ));
+    assert!(state.episodes[&killed].failure.is_some());
+    assert_eq!(state.history[2].episodes, 11);
+
+    let run = path("eval");
+    let alone = [
+        &["eval", "-p", "profiles/demo.toml", "--run", &run],
+        &conditions[..],
+    ];
+    let (code, alone) = arpo(&sockets, &alone.concat());
+    assert_eq!(code, Some(0), "{alone}");
+    assert_eq!(ctl_scores(&state), alone["protocols"]);
+    assert_eq!(
+        serde_json::to_value(&state.evaluations[0].manifest).unwrap()["weights"],
+        alone["manifest"]["weights"]
+    );
+
+    assert_eq!(closing_figures(train("undisturbed"))["status"], "finished");
+    let undisturbed = learned(Path::new(&path("undisturbed")), 2);
+    assert_eq!(learned(Path::new(&path("watched")), 2), undisturbed);
+}
+
+/// The first evaluation's scores as `arpo eval` prints them.
+fn ctl_scores(state: &RunState) -> Value {
+    let report = state.evaluations[0].report.as_ref().unwrap();
+    json!({"standard": report.standard, "hard": report.hard, "plain": report.plain})
 }

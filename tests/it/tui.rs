@@ -4,6 +4,7 @@
 
 mod evaluations;
 mod questions;
+mod screens;
 mod script;
 
 use std::fmt::Write as _;

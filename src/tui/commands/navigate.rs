@@ -1,6 +1,6 @@
 //! Moving about: rows, steps, charts, screens.
 
-use crate::tui::app::{App, Pane, Screen};
+use crate::tui::app::{App, Pane, RolloutPage, Screen};
 use crate::tui::draw::fleet_cards_across;
 use crate::tui::fleet::{
     FleetLayout, rollout_episode, rows_in_order, selected_episode, selected_place,
@@ -233,8 +233,9 @@ pub(super) fn back(app: &mut App, _: &str) -> Vec<Effect> {
     }
     match ui.screen {
         Screen::Rollout if ui.rollout.only_picture => ui.rollout.only_picture = false,
-        Screen::Rollout if ui.rollout.only_thought => ui.rollout.only_thought = false,
-        Screen::Rollout if ui.rollout.compares => ui.rollout.compares = false,
+        Screen::Rollout if ui.rollout.page != RolloutPage::All => {
+            ui.rollout.page = RolloutPage::All;
+        }
         Screen::Train if ui.train.cursor.is_some() => ui.train.cursor = None,
         Screen::Train if ui.train.zoomed => ui.train.zoomed = false,
         Screen::Logs if ui.logs.filter.is_some() => ui.logs.filter = None,

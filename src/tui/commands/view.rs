@@ -1,6 +1,6 @@
 //! Changing the view: layouts, filters, overlays, the terminal itself.
 
-use crate::tui::app::{App, Glyphs, Link, Overlay, Pane, QuitChoice};
+use crate::tui::app::{App, Glyphs, Link, Overlay, Pane, QuitChoice, RolloutPage};
 use crate::tui::fleet::{FleetLayout, FleetSort, reorder};
 use crate::tui::help::Help;
 use crate::tui::page::keys_page;
@@ -41,7 +41,7 @@ pub(super) fn rollout_follow(app: &mut App, _: &str) -> Vec<Effect> {
 
 pub(super) fn rollout_picture(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.rollout.only_picture = !app.ui.rollout.only_picture;
-    (app.ui.rollout.only_thought, app.ui.rollout.compares) = (false, false);
+    app.ui.rollout.page = RolloutPage::All;
     Vec::new()
 }
 
@@ -77,16 +77,21 @@ pub(super) fn rollout_changes(app: &mut App, _: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-pub(super) fn rollout_thought(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.rollout.only_thought = !app.ui.rollout.only_thought;
-    (app.ui.rollout.only_picture, app.ui.rollout.compares) = (false, false);
+/// Shows a page alone, or all panes again.
+fn turn_page(app: &mut App, page: RolloutPage) -> Vec<Effect> {
+    let view = &mut app.ui.rollout;
+    let is_shown = view.page == page && !view.only_picture;
+    view.page = if is_shown { RolloutPage::All } else { page };
+    view.only_picture = false;
     Vec::new()
 }
 
+pub(super) fn rollout_thought(app: &mut App, _: &str) -> Vec<Effect> {
+    turn_page(app, RolloutPage::Thought)
+}
+
 pub(super) fn rollout_compare(app: &mut App, _: &str) -> Vec<Effect> {
-    app.ui.rollout.compares = !app.ui.rollout.compares;
-    (app.ui.rollout.only_picture, app.ui.rollout.only_thought) = (false, false);
-    Vec::new()
+    turn_page(app, RolloutPage::Siblings)
 }
 
 pub(super) fn palette(app: &mut App, _: &str) -> Vec<Effect> {

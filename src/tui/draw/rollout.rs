@@ -4,7 +4,7 @@
 use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::event::{EpisodeState, StepSignal, StepState};
-use crate::tui::app::App;
+use crate::tui::app::{App, RolloutPage};
 use crate::tui::changes::Changes;
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
 use crate::tui::focus::has_focused_detail;
@@ -36,11 +36,11 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         draw_picture(sketch, area, episode, at);
         return;
     }
-    if view.only_thought && class >= SizeClass::Narrow {
+    if view.page == RolloutPage::Thought && class >= SizeClass::Narrow {
         draw_thought(sketch, area, episode, at);
         return;
     }
-    if view.compares && class >= SizeClass::Narrow {
+    if view.page == RolloutPage::Siblings && class >= SizeClass::Narrow {
         siblings::draw(sketch, area, episode, at);
         return;
     }
@@ -277,7 +277,8 @@ fn draw_thought(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     let title = FrameTitle {
         left: format!("Thought at step {}", at + 1),
         right: Some((state, Role::Muted)),
-        focused: sketch.app.ui.rollout.only_thought || has_focused_detail(sketch.app),
+        focused: sketch.app.ui.rollout.page == RolloutPage::Thought
+            || has_focused_detail(sketch.app),
     };
     let inner = sketch.frame(area, &title);
     if task_rows > 0 {

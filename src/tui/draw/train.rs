@@ -145,13 +145,8 @@ fn draw_cursor_line(sketch: &mut Sketch<'_>, area: Rect) {
         ),
     ];
     if let Some(other) = compared_at(sketch, report) {
-        let name = one_line(
-            &app.ui
-                .train
-                .compared
-                .as_ref()
-                .map_or("", |c| c.name.as_str()),
-        );
+        let compared = app.ui.train.compared.as_ref();
+        let name = one_line(compared.map_or("", |run| run.name.as_str()));
         let value = figures::fraction(other.reward_mean.0);
         at = sketch.put(
             area,

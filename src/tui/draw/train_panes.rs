@@ -82,7 +82,7 @@ pub(super) fn draw_ratios(sketch: &mut Sketch<'_>, area: Rect) {
 fn merged_bins(counts: &[u64], rows: usize) -> Vec<(f64, u64)> {
     let inner = RATIO_BINS - 2;
     let each = (1..=inner)
-        .find(|each| inner % each == 0 && inner / each + 2 <= rows)
+        .find(|each| inner.is_multiple_of(*each) && inner / each + 2 <= rows)
         .unwrap_or(inner);
     let mut merged = vec![(ratio_bin_edge(0), counts[0])];
     merged.extend(
@@ -274,8 +274,8 @@ fn setting_rows(run: &RunState, now_ms: u64) -> Vec<(&'static str, String)> {
             None => "none yet".to_owned(),
         },
     ));
-    let reports = run.evaluations.iter().rev();
-    let newest = reports.filter_map(|one| one.report.as_ref()).next();
+    let mut reports = run.evaluations.iter().rev();
+    let newest = reports.find_map(|one| one.report.as_ref());
     rows.extend(newest.map(|eval| {
         let success = eval.plain.all;
         let low_high = (

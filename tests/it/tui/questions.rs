@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use arpo::bus::{LeaseRequest, LeaseState, PlayRequest, TimelineInfo};
 use arpo::event::{Command, EventKind, SafePoint};
 use arpo::store::{IterationMark, Moment};
-use arpo::tui::app::{App, Link, Overlay, Screen};
+use arpo::tui::app::{App, Link, Overlay, RolloutPage, Screen};
 use arpo::tui::commands::{COMMANDS, Danger, command_named};
 use arpo::tui::evals::EvalsUi;
 use arpo::tui::logs::LogLevel;
@@ -135,8 +135,12 @@ const SCRIPTS: &[Script] = &[
     }),
     script("after", "2 b", |app, _| app.ui.rollout.shows_after),
     script("changes", "2 d", |app, _| app.ui.rollout.outlines),
-    script("thought", "2 t", |app, _| app.ui.rollout.only_thought),
-    script("siblings", "2 c", |app, _| app.ui.rollout.compares),
+    script("thought", "2 t", |app, _| {
+        app.ui.rollout.page == RolloutPage::Thought
+    }),
+    script("siblings", "2 c", |app, _| {
+        app.ui.rollout.page == RolloutPage::Siblings
+    }),
     script("zoom", "3 enter", |app, _| app.ui.train.zoomed),
     script("next-chart", "3 tab", |app, _| app.ui.train.chart == 1),
     script("previous-chart", "3 tab tab backtab", |app, _| {

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use arpo::policy::{Extension, Generation, PolicyError, PolicyStats, SamplingParams, SessionId};
+use arpo::policy::{
+    Extension, Generation, PolicyError, PolicyStats, SamplingParams, SessionId, WeightsId,
+};
 use arpo::screen::{ProcessorConfig, ScreenError, model_size};
-use arpo::types::{EpisodeId, Screenshot};
+use arpo::types::{EpisodeId, PolicyVersion, Screenshot};
 use tch::Tensor;
 
 use super::batch::{BatchShape, Row, chunk_plans};
@@ -81,6 +83,11 @@ pub(crate) struct Prepared {
 pub(crate) struct Lane {
     pub(super) spec: LaneSpec,
     prepared: Rc<Prepared>,
+    /// Weights that publishing does not replace.
+    pinned: BTreeMap<WeightsId, Rc<Prepared>>,
+    next_epoch: u64,
+    /// That of the last batch.
+    last_epoch: u64,
     pub(super) sessions: BTreeMap<SessionId, Session>,
     kv: KvCache,
     pub(super) features: FeatureCache,
@@ -98,6 +105,9 @@ impl Lane {
         );
         Self {
             prepared: Rc::new(Prepared::new(weights, &spec, 0)),
+            pinned: BTreeMap::new(),
+            next_epoch: 1,
+            last_epoch: 0,
             spec,
             sessions: BTreeMap::new(),
             kv,
@@ -110,6 +120,48 @@ impl Lane {
     /// Starts an empty session.
     pub(crate) fn open(&mut self, id: SessionId, episode: EpisodeId, seed: u64) {
         self.sessions.insert(id, Session::new(episode, seed));
+    }
+
+    /// Has a session's replies written by pinned weights.
+    pub(crate) fn bind(&mut self, id: SessionId, weights: WeightsId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.weights = Some(weights);
+        }
+    }
+
+    /// Keeps weights, or those in use now, for the sessions that are bound to them.
+    pub(crate) fn pin(&mut self, id: WeightsId, weights: Option<Weights>) {
+        let prepared = match weights {
+            Some(mut weights) => {
+                // No published version has this number, so features are never mixed up.
+                weights.vision_version = PolicyVersion(u64::MAX - id.0);
+                let epoch = self.new_epoch();
+                Rc::new(Prepared::new(weights, &self.spec, epoch))
+            }
+            None => Rc::clone(&self.prepared),
+        };
+        self.pinned.insert(id, prepared);
+    }
+
+    /// Lets pinned weights go.
+    pub(crate) fn unpin(&mut self, id: WeightsId) {
+        self.pinned.remove(&id);
+    }
+
+    fn new_epoch(&mut self) -> u64 {
+        self.next_epoch += 1;
+        self.next_epoch - 1
+    }
+
+    /// The weights that a session's next reply is written by.
+    fn prepared_for(&self, id: SessionId) -> Result<Rc<Prepared>, PolicyError> {
+        let session = self.sessions.get(&id).ok_or(PolicyError::NoSession(id))?;
+        let prepared = match &session.weights {
+            None => Some(&self.prepared),
+            Some(weights) => self.pinned.get(weights),
+        };
+        let gone = || PolicyError::Weights("they were let go before the session ended".to_owned());
+        prepared.map(Rc::clone).ok_or_else(gone)
     }
 
     /// Starts a session with the content of `parent`, and with its KV where there is room.
@@ -151,7 +203,7 @@ impl Lane {
             .map(|screenshot| grid_of(screenshot, &self.spec.processor))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|e| PolicyError::Failed(e.to_string()))?;
-        let prepared = Rc::clone(&self.prepared);
+        let prepared = self.prepared_for(id)?;
         check_vocab(&extension.ids, &prepared.weights)?;
         let session = idle_session(&mut self.sessions, id)?;
         check_room(session, extension.ids.len(), &self.spec)?;
@@ -179,7 +231,7 @@ impl Lane {
 
     /// Queues scoring of `ids` after the session's content.
     pub(crate) fn score(&mut self, id: SessionId, ids: Vec<u32>) -> Result<(), PolicyError> {
-        let prepared = Rc::clone(&self.prepared);
+        let prepared = self.prepared_for(id)?;
         let placeholder = prepared.weights.config.image_token_id;
         if ids.is_empty() || ids.iter().any(|id| i64::from(*id) == placeholder) {
             let message = "scored tokens must be text, and at least one";
@@ -211,7 +263,7 @@ impl Lane {
 
     /// Weights of all replies asked for from now on.
     pub(crate) fn publish(&mut self, weights: Weights) {
-        let epoch = self.prepared.epoch + 1;
+        let epoch = self.new_epoch();
         self.prepared = Rc::new(Prepared::new(weights, &self.spec, epoch));
     }
 
@@ -228,10 +280,32 @@ impl Lane {
     pub(crate) fn tick(&mut self) -> Option<TickReport> {
         self.ticks += 1;
         if let Some(batch) = self.choose_prefill() {
+            self.note_epoch(&batch);
             return Some(self.prefill(&batch));
         }
         let batch = self.choose_decode();
+        self.note_epoch(&batch);
         (!batch.is_empty()).then(|| self.decode(&batch))
+    }
+
+    /// Notes whose turn it was.
+    fn note_epoch(&mut self, batch: &[SessionId]) {
+        let first = batch.first().and_then(|id| self.sessions.get(id));
+        if let Some(prepared) = first.and_then(|session| session.work.prepared()) {
+            self.last_epoch = prepared.epoch;
+        }
+    }
+
+    /// Whose turn it is among the weights that work waits for: the oldest first, so that they
+    /// can be let go; pinned ones stay anyway and take turns with the next.
+    fn next_epoch_of(&self, waiting: &[(u64, EpisodeId, SessionId)]) -> Option<u64> {
+        let oldest = waiting.first()?.0;
+        let is_pinned = self.pinned.values().any(|one| one.epoch == oldest);
+        let newer = waiting.iter().map(|one| one.0).find(|one| *one > oldest);
+        match newer {
+            Some(newer) if is_pinned && self.last_epoch == oldest => Some(newer),
+            _ => Some(oldest),
+        }
     }
 
     /// Sessions of the next prefill batch, each with a slot; `None` if none waits or no slot can
@@ -260,7 +334,7 @@ impl Lane {
     }
 
     /// At most a batch of sessions with such work and the same weights, in the order of their
-    /// episodes; the oldest weights first, so that they can be let go.
+    /// episodes.
     fn waiting(&self, wanted: impl Fn(&Work) -> bool) -> Vec<SessionId> {
         let mut waiting: Vec<(u64, EpisodeId, SessionId)> = self
             .sessions
@@ -271,10 +345,10 @@ impl Lane {
             })
             .collect();
         waiting.sort_unstable();
-        let oldest = waiting.first().map(|(epoch, ..)| *epoch);
+        let chosen = self.next_epoch_of(&waiting);
         waiting
             .into_iter()
-            .take_while(|(epoch, ..)| Some(*epoch) == oldest)
+            .filter(|(epoch, ..)| Some(*epoch) == chosen)
             .take(self.spec.max_batch)
             .map(|(_, _, id)| id)
             .collect()

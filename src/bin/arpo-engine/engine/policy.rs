@@ -1,13 +1,15 @@
 //! The embedded policy: lanes behind the asynchronous `Policy` trait.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arpo::config::{CostTable, EngineConfig};
 use arpo::policy::{
-    Extension, Generation, Policy, PolicyError, PolicyStats, SamplingParams, SessionId, SessionSpec,
+    Extension, Generation, PinnedWeights, Policy, PolicyError, PolicyStats, SamplingParams,
+    SessionId, SessionSpec, WeightsId, WeightsSource,
 };
 use arpo::screen::ProcessorConfig;
 use arpo::types::PolicyVersion;
@@ -16,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::lane::LaneSpec;
 use super::threads::{LaneThread, Request, gone};
-use crate::model::Weights;
+use crate::model::{Weights, checkpoint};
 
 /// What the checkpoint and the profile say beside `[engine]`.
 #[derive(Clone, Debug)]
@@ -37,6 +39,9 @@ pub struct Embedded {
     lane_of: Mutex<HashMap<SessionId, usize>>,
     next_session: AtomicU64,
     version: AtomicU64,
+    // The published weights. Held while lanes are told of others, so that all lanes pin the same.
+    published: Mutex<Weights>,
+    next_pin: AtomicU64,
     cost: CostTable,
 }
 
@@ -68,6 +73,8 @@ impl Embedded {
             lane_of: Mutex::default(),
             next_session: AtomicU64::new(0),
             version: AtomicU64::new(weights.version.0),
+            published: Mutex::new(weights.shallow_clone()),
+            next_pin: AtomicU64::new(0),
             cost: config.cost,
         })
     }
@@ -75,11 +82,47 @@ impl Embedded {
     /// Hands out new weights: every reply asked for from now on uses them. `weights` must be a
     /// snapshot that nobody writes to.
     pub fn publish(&self, weights: &Weights) -> Result<(), PolicyError> {
+        let mut published = self.published();
         for lane in &self.lanes {
             lane.send(Request::Publish(weights.shallow_clone()))?;
         }
+        *published = weights.shallow_clone();
         self.version.store(weights.version.0, Ordering::Release);
         Ok(())
+    }
+
+    fn published(&self) -> MutexGuard<'_, Weights> {
+        self.published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pins the published weights on every lane.
+    fn pin_published(&self, id: WeightsId) -> Result<Weights, PolicyError> {
+        let published = self.published();
+        for lane in &self.lanes {
+            lane.send(Request::Pin(id, None))?;
+        }
+        Ok(published.shallow_clone())
+    }
+
+    /// Loads a checkpoint of the same sizes, on the device of the published weights.
+    async fn load(&self, path: PathBuf, version: PolicyVersion) -> Result<Weights, PolicyError> {
+        let (device, kind, config) = {
+            let published = self.published();
+            let config = published.config.to_json();
+            (published.device(), published.kind(), config)
+        };
+        let failed = |reason: String| PolicyError::Weights(reason);
+        let loaded = tokio::task::spawn_blocking(move || checkpoint::load(&path, device, kind));
+        let loaded = loaded.await.map_err(|error| failed(error.to_string()))?;
+        let mut weights = loaded.map_err(|error| failed(error.to_string()))?;
+        if weights.config.to_json() != config {
+            let reason = "the checkpoint's config.json is not that of the agent in training";
+            return Err(failed(reason.to_owned()));
+        }
+        weights.version = version;
+        Ok(weights)
     }
 
     /// The lane of an open session.
@@ -119,7 +162,12 @@ impl Policy for Embedded {
         let lane_idx = (spec.episode.number % self.lanes.len() as u64) as usize;
         let id = self.register(lane_idx);
         let (episode, seed) = (spec.episode, spec.seed);
-        self.lanes[lane_idx].send(Request::Open { id, episode, seed })?;
+        self.lanes[lane_idx].send(Request::Open {
+            id,
+            episode,
+            seed,
+            weights: spec.weights,
+        })?;
         Ok(id)
     }
 
@@ -187,6 +235,35 @@ impl Policy for Embedded {
         if let Ok(lane) = self.lane(session) {
             // A lane that is gone has failed all who waited.
             let _ = lane.send(Request::Cancel(session));
+        }
+    }
+
+    async fn pin(&self, source: WeightsSource) -> Result<PinnedWeights, PolicyError> {
+        let id = WeightsId(self.next_pin.fetch_add(1, Ordering::Relaxed));
+        let weights = match source {
+            WeightsSource::Current => self.pin_published(id)?,
+            WeightsSource::Folder { path, version } => {
+                let weights = self.load(path, version).await?;
+                for lane in &self.lanes {
+                    lane.send(Request::Pin(id, Some(weights.shallow_clone())))?;
+                }
+                weights
+            }
+        };
+        let version = weights.version;
+        let hashed = tokio::task::spawn_blocking(move || checkpoint::hash(&weights));
+        let hash = match hashed.await {
+            Ok(Ok(hash)) => hash,
+            Ok(Err(error)) => return Err(PolicyError::Weights(error.to_string())),
+            Err(error) => return Err(PolicyError::Weights(error.to_string())),
+        };
+        Ok(PinnedWeights { id, version, hash })
+    }
+
+    fn unpin(&self, weights: WeightsId) {
+        for lane in &self.lanes {
+            // A lane that is gone holds none.
+            let _ = lane.send(Request::Unpin(weights));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use arpo::policy::{FinishReason, Generation, SamplingParams};
+use arpo::policy::{FinishReason, Generation, SamplingParams, WeightsId};
 use arpo::types::{EpisodeId, ImageHash, PolicyVersion, Screenshot};
 use tch::Tensor;
 
@@ -33,6 +33,8 @@ pub(super) struct Session {
     pub(super) sampled_end: usize,
     pub(super) last_used_tick: u64,
     pub(super) work: Work,
+    /// Pinned weights that write all its replies; the published ones if absent.
+    pub(super) weights: Option<WeightsId>,
     cursor: PositionCursor,
     sampler: Sampler,
 }
@@ -109,6 +111,7 @@ impl Session {
             sampled_end: 0,
             last_used_tick: 0,
             work: Work::Idle,
+            weights: None,
             cursor: PositionCursor::default(),
             sampler: Sampler::new(seed),
         }
@@ -128,6 +131,7 @@ impl Session {
             images: images.collect(),
             cursor: self.cursor,
             sampled_end: self.sampled_end,
+            weights: self.weights,
             ..Self::new(episode, seed)
         }
     }

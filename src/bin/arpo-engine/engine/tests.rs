@@ -561,6 +561,7 @@ fn session_spec(number: u64, seed: u64) -> SessionSpec {
         sample: 0,
         seed,
         task,
+        weights: None,
     }
 }
 

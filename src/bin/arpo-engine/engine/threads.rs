@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use arpo::policy::{Extension, Generation, PolicyError, PolicyStats, SamplingParams, SessionId};
+use arpo::policy::{
+    Extension, Generation, PolicyError, PolicyStats, SamplingParams, SessionId, WeightsId,
+};
 use arpo::types::EpisodeId;
 use tokio::sync::oneshot;
 
@@ -26,6 +28,7 @@ pub(super) enum Request {
         id: SessionId,
         episode: EpisodeId,
         seed: u64,
+        weights: Option<WeightsId>,
     },
     Fork {
         parent: SessionId,
@@ -48,6 +51,9 @@ pub(super) enum Request {
     Cancel(SessionId),
     Close(SessionId),
     Publish(Weights),
+    /// Keep these weights, or those in use now.
+    Pin(WeightsId, Option<Weights>),
+    Unpin(WeightsId),
     Tick(oneshot::Sender<Option<LaneWork>>),
 }
 
@@ -148,7 +154,17 @@ fn serve(weights: Weights, spec: LaneSpec, inbox: &Receiver<Request>, shown: &Mu
 /// Does what one request asks.
 fn handle(lane: &mut Lane, waiters: &mut HashMap<SessionId, Waiter>, request: Request) {
     match request {
-        Request::Open { id, episode, seed } => lane.open(id, episode, seed),
+        Request::Open {
+            id,
+            episode,
+            seed,
+            weights,
+        } => {
+            lane.open(id, episode, seed);
+            if let Some(weights) = weights {
+                lane.bind(id, weights);
+            }
+        }
         Request::Fork {
             parent,
             id,
@@ -181,6 +197,8 @@ fn handle(lane: &mut Lane, waiters: &mut HashMap<SessionId, Waiter>, request: Re
             fail_waiter(waiters, id);
         }
         Request::Publish(weights) => lane.publish(weights),
+        Request::Pin(id, weights) => lane.pin(id, weights),
+        Request::Unpin(id) => lane.unpin(id),
         Request::Tick(answer) => {
             let report = lane.tick();
             let work = report.as_ref().map(|report| report.work);
@@ -210,7 +228,12 @@ fn refuse(request: Request, reason: &str) {
         Request::Generate { answer, .. } => _ = answer.send(Err(error)),
         Request::Score { answer, .. } => _ = answer.send(Err(error)),
         Request::Tick(answer) => _ = answer.send(None),
-        Request::Open { .. } | Request::Cancel(_) | Request::Close(_) | Request::Publish(_) => {}
+        Request::Open { .. }
+        | Request::Cancel(_)
+        | Request::Close(_)
+        | Request::Publish(_)
+        | Request::Pin(..)
+        | Request::Unpin(_) => {}
     }
 }
 

@@ -142,6 +142,11 @@ fn split_into_shards(weights: &Weights, kind: Kind) -> Vec<Vec<(&str, &Tensor)>>
 
 /// Writes one safetensors file.
 fn write_shard(path: &Path, shard: &[(&str, &Tensor)], kind: Kind) -> Result<(), ModelError> {
+    write_whole(path, &shard_bytes(path, shard, kind)?)
+}
+
+/// The content of a file of tensors; `path` only names it in errors.
+fn shard_bytes(path: &Path, shard: &[(&str, &Tensor)], kind: Kind) -> Result<Vec<u8>, ModelError> {
     let data: Vec<(&str, Vec<usize>, Vec<u8>)> = shard
         .iter()
         .map(|(name, tensor)| {
@@ -157,9 +162,18 @@ fn write_shard(path: &Path, shard: &[(&str, &Tensor)], kind: Kind) -> Result<(),
     }
     // `transformers` refuses files that do not say which framework's layout they hold.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    let file =
-        safetensors::serialize(views, Some(metadata)).map_err(|e| damaged(path, e.to_string()))?;
-    write_whole(path, &file)
+    safetensors::serialize(views, Some(metadata)).map_err(|e| damaged(path, e.to_string()))
+}
+
+/// blake3 of the weights' files as `save` writes them in float32, in hex: the hash that a run's
+/// checkpoint has of them.
+pub fn hash(weights: &Weights) -> Result<String, ModelError> {
+    let path = Path::new("model.safetensors");
+    let mut hasher = blake3::Hasher::new();
+    for shard in split_into_shards(weights, Kind::Float) {
+        hasher.update(&shard_bytes(path, &shard, Kind::Float)?);
+    }
+    Ok(hasher.finalize().to_hex()[..16].to_owned())
 }
 
 /// The numbers of a tensor in `kind`, little endian.

@@ -11,7 +11,7 @@ use arpo::event::UpdateReport;
 use arpo::grpo::TrainSample;
 use arpo::policy::Policy;
 use arpo::prompt::PromptBuilder;
-use arpo::session::{Learner, LearnerError, OldLogprobReport};
+use arpo::session::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
 use arpo::types::{Iteration, PolicyVersion};
 use async_trait::async_trait;
 use tch::Kind;
@@ -137,10 +137,11 @@ impl Learner for EmbeddedLearner {
     async fn update(
         &mut self,
         indices: &[usize],
-        learning_rate: f64,
+        settings: UpdateSettings,
     ) -> Result<UpdateReport, LearnerError> {
         self.work(|own| {
-            own.trainer.set_learning_rate(learning_rate);
+            own.trainer.set_learning_rate(settings.learning_rate);
+            own.trainer.set_clip(settings.clip_low, settings.clip_high);
             let samples: Vec<&TrainSample> = indices.iter().map(|i| &own.samples[*i]).collect();
             let old: Vec<&[f32]> = indices
                 .iter()

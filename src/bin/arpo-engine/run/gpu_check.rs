@@ -191,6 +191,7 @@ async fn open_all(policy: &Embedded) -> anyhow::Result<Vec<Running>> {
             sample: 0,
             seed: 0,
             task: Arc::clone(&task),
+            weights: None,
         };
         running.push(Running {
             session: policy.open(spec).await?,

@@ -123,6 +123,12 @@ impl Trainer {
         self.config.optimizer.lr = lr;
     }
 
+    /// Changes the clips of the ratio from the next update on.
+    pub fn set_clip(&mut self, low: f64, high: f64) {
+        self.config.grpo.clip_low = low;
+        self.config.grpo.clip_high = high;
+    }
+
     /// Changes the temperature that samples were drawn at, from the next call on.
     pub fn set_temperature(&mut self, temperature: f64) {
         self.config.temperature = temperature;
