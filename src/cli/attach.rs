@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use crate::bus::{Role, attach, find_socket, socket_dir};
-use crate::cli::{async_runtime, console};
+use crate::cli::async_runtime;
+use crate::cli::console::{self, ConsoleArgs};
 use crate::tui::Options;
 
 /// Watch and steer a live run
@@ -14,18 +15,20 @@ pub(super) struct Args {
     /// Watch only; send no commands
     #[arg(long)]
     watch: bool,
+    #[command(flatten)]
+    console: ConsoleArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     async_runtime()?.block_on(async {
         let socket = find_socket(&socket_dir(), args.run.as_deref()).await?;
         if !args.watch {
-            return console::attach(&socket, false).await;
+            return console::attach(&socket, false, args.console).await;
         }
         let source = attach(&socket, Role::Watch, "console").await?;
         let options = Options {
             watch_only: true,
-            ..Options::new(&source.run)
+            ..args.console.options(&source.run)
         };
         console::run_console(source, options).await?;
         Ok(ExitCode::SUCCESS)

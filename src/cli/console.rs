@@ -9,14 +9,41 @@ use anyhow::{Context, bail};
 use crate::bus::{Role, Source, SourceItem, attach as attach_source};
 use crate::cli::say;
 use crate::event::RunState;
-use crate::tui::{self, Exit, Options};
+use crate::tui::{self, Exit, Images, Options};
+
+/// How the console shows itself, for each command that opens one.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct ConsoleArgs {
+    /// How screenshots are shown: auto, kitty, sixel, cells, half or off
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    images: Images,
+}
+
+impl ConsoleArgs {
+    /// Options for a run of this name.
+    pub(super) fn options(self, title: &str) -> Options {
+        Options {
+            images: self.images,
+            ..Options::new(title)
+        }
+    }
+}
 
 /// Attaches the console to the engine at a socket; the demo proposes to stop when it is left.
-pub(super) async fn attach(socket: &Path, is_demo: bool) -> anyhow::Result<ExitCode> {
+pub(super) async fn attach(
+    socket: &Path,
+    is_demo: bool,
+    console: ConsoleArgs,
+) -> anyhow::Result<ExitCode> {
     let source = attach_source(socket, Role::Operate, "console").await?;
     let options = Options {
         is_demo,
-        ..Options::new(&source.run)
+        ..console.options(&source.run)
     };
     let run = source.run.clone();
     match run_console(source, options).await? {

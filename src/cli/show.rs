@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::bus::Source;
-use crate::cli::{async_runtime, console};
+use crate::cli::async_runtime;
+use crate::cli::console::{self, ConsoleArgs};
 use crate::event::RunState;
 use crate::store::RunDir;
-use crate::tui::Options;
 use crate::types::EpisodeId;
 
 /// Look at a recorded run, or at one of its episodes
@@ -20,6 +20,8 @@ pub(super) struct Args {
     /// An episode, as the console names it: 0-000531
     #[arg(value_parser = parse_episode)]
     episode: Option<EpisodeId>,
+    #[command(flatten)]
+    console: ConsoleArgs,
 }
 
 fn parse_episode(text: &str) -> Result<EpisodeId, String> {
@@ -36,7 +38,7 @@ fn parse_episode(text: &str) -> Result<EpisodeId, String> {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = folder_of(&args.run);
     let mut source = Source::recorded(RunDir::open(&folder)?)?;
-    let mut options = Options::new(&source.run);
+    let mut options = args.console.options(&source.run);
     if let Some(id) = args.episode {
         if !source.state.episodes.contains_key(&id) {
             source.state = early_state(&RunDir::open(&folder)?, id)?;

@@ -13,8 +13,9 @@ use anyhow::{Context, bail};
 
 use crate::bus;
 use crate::cli::args::ProfileArgs;
+use crate::cli::console::{self, ConsoleArgs};
 use crate::cli::engine::{engine_command, exec_engine};
-use crate::cli::{console, wiring};
+use crate::cli::wiring;
 use crate::config::Resolved;
 
 /// How long an engine may take to listen.
@@ -43,6 +44,8 @@ pub struct Args {
     /// Serve consoles only, apart from any terminal; what `arpo train` starts
     #[arg(long, hide = true)]
     pub detached: bool,
+    #[command(flatten)]
+    console: ConsoleArgs,
 }
 
 impl Args {
@@ -85,7 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let socket = start_engine(command, &path).await?;
-        console::attach(&socket, is_demo).await
+        console::attach(&socket, is_demo, args.console).await
     })
 }
 

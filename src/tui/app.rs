@@ -4,8 +4,9 @@
 
 use crate::event::{Command, RunState};
 use crate::tui::fleet::FleetUi;
-use crate::tui::picture::PictureCache;
+use crate::tui::picture::{PictureCache, Quality, Slots};
 use crate::tui::prompt::Prompt;
+use crate::tui::term::TerminalFacts;
 use crate::tui::theme::{Role, Theme};
 use crate::types::EpisodeId;
 
@@ -79,6 +80,8 @@ pub enum Overlay {
     Filter(String),
     /// Detach or stop.
     Quit(QuitChoice),
+    /// What is known of the terminal.
+    About,
 }
 
 /// What the operator is about to choose when leaving.
@@ -243,6 +246,12 @@ pub struct UiState {
     pub typed: Vec<String>,
     /// Whether the mouse is listened to.
     pub mouse: bool,
+    /// What is known of the terminal.
+    pub terminal: TerminalFacts,
+    /// Pictures that the terminal shows by itself.
+    pub slots: Slots,
+    /// How good those are, for the line's sake.
+    pub quality: Quality,
 }
 
 impl App {
@@ -273,6 +282,9 @@ impl App {
             logs: LogsUi::default(),
             typed: Vec::new(),
             mouse: false,
+            terminal: TerminalFacts::default(),
+            slots: Slots::default(),
+            quality: Quality::High,
         };
         let mut app = Self { run, ui };
         crate::tui::fleet::reorder(&mut app);

@@ -1,12 +1,10 @@
-//! The threads that feed the console's loop: keys, the run, signals. None of them outlives the
+//! The threads that feed the console's loop: the run and signals; keys come from `term`. None of them outlives the
 //! process's need: each ends when the loop no longer listens.
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
-use crossterm::event::Event as TerminalEvent;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::runtime;
@@ -15,13 +13,13 @@ use tokio::sync::mpsc;
 
 use crate::bus::{CommandSender, CommandTicket, SourceItem};
 use crate::event::{Command, CommandStatus, Event};
-use crate::tui::run::{TuiError, is_done, spawn};
+use crate::tui::picture::{Encoded, PictureKey};
+use crate::tui::run::{TuiError, spawn};
+use crate::tui::term::TerminalEvent;
 use crate::tui::update::Input;
 
 /// Events handed on together at most.
 const BATCH: usize = 512;
-/// How long the terminal is waited for before looking whether the loop still listens.
-const POLL: Duration = Duration::from_millis(100);
 /// Number of SIGTSTP on every Linux.
 const SIGTSTP: i32 = 20;
 
@@ -32,33 +30,19 @@ pub(super) enum Wake {
     Input(Input),
     /// A terminal's event, whose meaning depends on what is drawn.
     Terminal(TerminalEvent),
+    /// A picture is ready to be sent, or cannot be.
+    Encoded(Result<Encoded, (PictureKey, String)>),
+    /// The terminal's size changed.
+    Resized,
+    /// A frame was written, or cannot be.
+    Written(io::Result<()>),
     /// Go back to the shell.
     Suspend,
     /// End the console.
     Leave,
 }
 
-/// Reads the terminal: the only thread that does.
-pub(super) fn spawn_terminal(
-    wakes: SyncSender<Wake>,
-    done: Arc<AtomicBool>,
-) -> Result<(), TuiError> {
-    spawn("terminal", move || {
-        while !is_done(&done) {
-            let wake = match crossterm::event::poll(POLL) {
-                Ok(false) => continue,
-                Ok(true) => crossterm::event::read().map_or(Wake::Leave, Wake::Terminal),
-                Err(_) => Wake::Leave,
-            };
-            let is_last = matches!(wake, Wake::Leave);
-            if wakes.send(wake).is_err() || is_last {
-                return;
-            }
-        }
-    })
-}
-
-/// Turns HUP, TERM and INT into leaving and TSTP into suspending. After the console they end the
+/// Turns HUP, TERM and INT into leaving, TSTP into suspending and WINCH into a new size. After the console they end the
 /// process, as they would have without it: their handlers cannot be taken back. Once this returns
 /// they are in force, so call it before the terminal is taken over.
 pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
@@ -68,6 +52,7 @@ pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
         SignalKind::terminate(),
         SignalKind::interrupt(),
         SignalKind::from_raw(SIGTSTP),
+        SignalKind::window_change(),
     ];
     let entered = runtime.enter();
     // A kind that cannot be caught keeps its default action.
@@ -80,9 +65,12 @@ pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
                 .map(|(kind, stream)| next_signal(kind, stream))
                 .collect();
             while let Some((kind, stream)) = waiting.next().await {
-                let suspends = kind.as_raw_value() == SIGTSTP;
-                let wake = if suspends { Wake::Suspend } else { Wake::Leave };
-                if wakes.send(wake).is_err() && !suspends {
+                let (wake, ends) = match kind {
+                    kind if kind == SignalKind::window_change() => (Wake::Resized, false),
+                    kind if kind.as_raw_value() == SIGTSTP => (Wake::Suspend, false),
+                    _ => (Wake::Leave, true),
+                };
+                if wakes.send(wake).is_err() && ends {
                     std::process::exit(128 + kind.as_raw_value());
                 }
                 waiting.push(next_signal(kind, stream));

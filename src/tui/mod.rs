@@ -14,15 +14,19 @@ pub mod layout;
 pub mod logs;
 pub mod picture;
 pub mod prompt;
+pub mod term;
 pub mod text;
 pub mod theme;
 pub mod train;
 pub mod update;
 pub mod wording;
 
+mod console;
+mod desk;
 mod feed;
 mod run;
 mod terminal;
 
 pub use run::{Options, TuiError, run};
+pub use term::Images;
 pub use update::Exit;

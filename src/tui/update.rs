@@ -12,6 +12,7 @@ use crate::tui::journal;
 use crate::tui::keys::Key;
 use crate::tui::picture::{PictureKey, Raster};
 use crate::tui::prompt::{PromptReply, edit};
+use crate::tui::term::{LinkFigures, Reply};
 use crate::tui::theme::Role;
 
 /// Messages stay so long; errors until esc.
@@ -32,6 +33,10 @@ pub enum Input {
     Resize(u16, u16),
     /// The console's clock, ms since its start.
     Clock(u64),
+    /// The terminal answered, with the bytes as they came.
+    Reply(Reply, String),
+    /// How the line to the terminal is.
+    Link(LinkFigures),
     /// The run went on.
     Events(Vec<Arc<Event>>),
     /// The run as a whole after a gap, and how many events were never shown.
@@ -100,6 +105,17 @@ pub fn update(app: &mut App, input: Input) -> Update {
         }
         Input::Clock(now_ms) => {
             dirty = tick(app, now_ms);
+            Vec::new()
+        }
+        Input::Reply(reply, raw) => {
+            app.ui.terminal.take(&reply, &raw);
+            dirty = app.ui.terminal.is_settled;
+            Vec::new()
+        }
+        Input::Link(figures) => {
+            // Never worth a drawing of its own: that would be answered, and so on.
+            app.ui.terminal.link = Some(figures);
+            dirty = false;
             Vec::new()
         }
         Input::Events(events) => {
@@ -205,7 +221,8 @@ fn tick(app: &mut App, now_ms: u64) -> bool {
         app.ui.message = None;
     }
     let shows_time = app.is_alive() || app.ui.lost.is_some();
-    forgot || expired || shows_time && (reordered || now_ms / 1000 != before_s)
+    let settled = app.ui.terminal.tick(now_ms);
+    forgot || expired || settled || shows_time && (reordered || now_ms / 1000 != before_s)
 }
 
 fn press(app: &mut App, key: Key) -> Vec<Effect> {
@@ -215,6 +232,8 @@ fn press(app: &mut App, key: Key) -> Vec<Effect> {
             None => Vec::new(),
         },
         Some(Overlay::Help { scroll }) => press_in_help(app, key, scroll),
+        // Any key closes it.
+        Some(Overlay::About) => Vec::new(),
         Some(Overlay::Prompt(prompt)) => match prompt.press(key, &app.ui.typed) {
             PromptReply::Open(prompt) => {
                 app.ui.overlay = Some(Overlay::Prompt(prompt));
@@ -305,7 +324,7 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
         Some(Overlay::Filter(filter)) => filter.push_str(&line),
-        Some(Overlay::Help { .. } | Overlay::Quit(_)) | None => {}
+        Some(Overlay::Help { .. } | Overlay::Quit(_) | Overlay::About) | None => {}
     }
     Vec::new()
 }

@@ -12,7 +12,7 @@ use std::{env, fs};
 use arpo::event::{Command, CommandStatus, Event, EventKind, RunState, SafePoint, TrainerState};
 use arpo::tui::app::{App, Link, Screen, SentStatus};
 use arpo::tui::draw::{Drawn, draw};
-use arpo::tui::picture::Raster;
+use arpo::tui::picture::{PictureKey, Raster};
 use arpo::tui::theme::{ColorDepth, Theme};
 use arpo::tui::update::{Effect, Exit, Input, Target, update};
 use arpo::types::{ScreenSize, Screenshot};
@@ -50,7 +50,7 @@ fn check_file(path: &Path, actual: &str) {
     );
 }
 
-fn app(depth: ColorDepth) -> App {
+pub(crate) fn app(depth: ColorDepth) -> App {
     let run = RunState::from_events(&recorded_events());
     App::new(
         run,
@@ -60,7 +60,7 @@ fn app(depth: ColorDepth) -> App {
     )
 }
 
-fn press(app: &mut App, keys: &str) -> Vec<Effect> {
+pub(crate) fn press(app: &mut App, keys: &str) -> Vec<Effect> {
     let key = |name: &str| Input::Key(name.parse().unwrap());
     keys.split_whitespace()
         .flat_map(|name| update(app, key(name)).effects)
@@ -68,7 +68,7 @@ fn press(app: &mut App, keys: &str) -> Vec<Effect> {
 }
 
 /// A picture in place of every screenshot: a window with a title bar on a gray desktop.
-fn window(columns: u16, rows: u16) -> Raster {
+pub(crate) fn window(key: &PictureKey) -> Raster {
     let (width, height) = (64, 48);
     let pixel = |x: u32, y: u32| match (x, y) {
         (10..54, 8..12) => [40, 60, 120],
@@ -79,10 +79,10 @@ fn window(columns: u16, rows: u16) -> Raster {
         .flat_map(|y| (0..width).flat_map(move |x| pixel(x, y)))
         .collect();
     let shot = Screenshot::new(ScreenSize { width, height }, rgb);
-    Raster::from_screenshot(&shot, columns, rows).unwrap()
+    Raster::with_grain(&shot, key.columns, key.rows, key.grain).unwrap()
 }
 
-fn draw_once(app: &App, terminal: &mut Terminal<TestBackend>) -> Drawn {
+pub(crate) fn draw_once(app: &App, terminal: &mut Terminal<TestBackend>) -> Drawn {
     let mut drawn = Drawn::default();
     terminal.draw(|frame| drawn = draw(app, frame)).unwrap();
     drawn
@@ -95,7 +95,7 @@ fn draw_at(app: &mut App, width: u16, height: u16) -> Terminal<TestBackend> {
     let drawn = draw_once(app, &mut terminal);
     app.ui.pictures.want(&drawn.pictures);
     for key in drawn.pictures {
-        let raster = Arc::new(window(key.columns, key.rows));
+        let raster = Arc::new(window(&key));
         update(app, Input::Picture(key, Ok(raster)));
     }
     draw_once(app, &mut terminal);

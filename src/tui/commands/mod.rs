@@ -65,6 +65,19 @@ const fn row(
     }
 }
 
+/// A row without keys that takes an argument.
+const fn with_argument(
+    name: &'static str,
+    argument: &'static str,
+    doc: &'static str,
+    run: fn(&mut App, &str) -> Vec<Effect>,
+) -> CommandRow {
+    CommandRow {
+        argument,
+        ..row(name, &[], Scope::Global, "", doc, run)
+    }
+}
+
 /// A row that asks something of the engine.
 const fn operator(
     name: &'static str,
@@ -422,6 +435,26 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Use another theme: default, light, high-contrast.",
         view::theme,
+    ),
+    with_argument(
+        "images",
+        "auto|kitty|sixel|cells|half|off",
+        "Show pictures so from now on.",
+        view::images,
+    ),
+    with_argument(
+        "picture-rate",
+        "KILOBYTES",
+        "Let pictures take at most this many kilobytes a second.",
+        view::picture_rate,
+    ),
+    row(
+        "about",
+        &[],
+        GLOBAL,
+        "",
+        "Show what the terminal can do, what it answered, how the line to it is.",
+        view::about,
     ),
     row(
         "mouse",

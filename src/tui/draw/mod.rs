@@ -1,6 +1,7 @@
 //! The App as cells of a terminal. Drawing reads and never changes; what it would have liked to
 //! have (pictures) and where things can be clicked is its result.
 
+mod about;
 mod cards;
 mod chrome;
 mod fleet;
@@ -21,7 +22,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::tui::app::{App, Overlay, Screen};
 use crate::tui::layout::SizeClass;
-use crate::tui::picture::PictureKey;
+use crate::tui::picture::{PictureKey, Wanted};
 use crate::tui::update::Target;
 
 pub use cards::fleet_cards_across;
@@ -33,6 +34,8 @@ pub use sketch::Sketch;
 pub struct Drawn {
     /// Pictures it shows or would have shown.
     pub pictures: Vec<PictureKey>,
+    /// Pictures among them that the terminal is to show by itself.
+    pub wanted: Vec<Wanted>,
     /// Where a click means something, later ones above earlier ones.
     pub targets: Vec<(Rect, Target)>,
 }
@@ -91,5 +94,6 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
         Some(Overlay::Prompt(prompt)) => overlay::draw_prompt(sketch, area, prompt),
         Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, text),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
+        Some(Overlay::About) => about::draw(sketch, area),
     }
 }

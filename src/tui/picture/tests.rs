@@ -7,8 +7,10 @@ use ratatui::layout::Rect;
 
 use super::cells::nearest_block;
 use super::{
-    Mark, PictureCache, PictureKey, PictureState, PictureWorker, Raster, cells_for, draw_raster,
+    Grain, Mark, PictureCache, PictureKey, PictureState, PictureWorker, Raster, Shown, cells_for,
+    draw_raster,
 };
+use crate::tui::term::Glyphs;
 use crate::tui::theme::ColorDepth;
 use crate::types::{Action, ImageHash, Point, ScreenSize, Screenshot};
 
@@ -49,11 +51,19 @@ fn scaling_keeps_the_halves_apart() {
 
 #[test]
 fn cells_take_the_nearest_block() {
-    assert_eq!(nearest_block([RED, RED, BLUE, BLUE]), ("▄", BLUE, RED));
-    assert_eq!(nearest_block([RED, BLUE, RED, BLUE]), ("▐", BLUE, RED));
-    assert_eq!(nearest_block([RED, BLUE, BLUE, BLUE]), ("▘", RED, BLUE));
-    assert_eq!(nearest_block([RED, BLUE, BLUE, RED]), ("▞", BLUE, RED));
-    assert_eq!(nearest_block([RED; 4]), (" ", RED, RED));
+    assert_eq!(nearest_block(&[RED, RED, BLUE, BLUE], 2), ('▄', BLUE, RED));
+    assert_eq!(nearest_block(&[RED, BLUE, RED, BLUE], 2), ('▐', BLUE, RED));
+    assert_eq!(nearest_block(&[RED, BLUE, BLUE, BLUE], 2), ('▘', RED, BLUE));
+    assert_eq!(nearest_block(&[RED, BLUE, BLUE, RED], 2), ('▞', BLUE, RED));
+    assert_eq!(nearest_block(&[RED; 4], 2), (' ', RED, RED));
+}
+
+fn shown<'a>(raster: &'a Raster, mark: Option<&'a Mark>) -> Shown<'a> {
+    Shown {
+        raster,
+        mark,
+        before: None,
+    }
 }
 
 #[test]
@@ -64,12 +74,12 @@ fn drawing_is_safe_in_any_area_and_shades_without_color() {
         for (width, height) in [(0, 0), (1, 1), (8, 3), (20, 9)] {
             let area = Rect::new(0, 0, width, height);
             let mut buffer = Buffer::empty(area);
-            draw_raster(&raster, Some(&mark), area, depth, &mut buffer);
+            draw_raster(shown(&raster, Some(&mark)), area, depth, &mut buffer);
         }
     }
     let area = Rect::new(0, 0, 8, 3);
     let mut buffer = Buffer::empty(area);
-    draw_raster(&raster, None, area, ColorDepth::None, &mut buffer);
+    draw_raster(shown(&raster, None), area, ColorDepth::None, &mut buffer);
     assert_eq!(buffer[(0, 0)].symbol(), ":");
     assert_eq!(buffer[(0, 2)].symbol(), " ");
 }
@@ -92,6 +102,7 @@ fn key(name: &str) -> PictureKey {
         image: ImageHash(name.into()),
         columns: 4,
         rows: 2,
+        grain: Grain::Cells(Glyphs::Quadrants),
     }
 }
 
@@ -132,6 +143,7 @@ fn the_worker_delivers_and_reports_failures() {
         image: hash,
         columns: 8,
         rows: 3,
+        grain: Grain::Cells(Glyphs::Quadrants),
     };
     assert!(worker.request(vec![good.clone(), key("x")]).is_empty());
     let (first, result) = rx.recv().unwrap();
