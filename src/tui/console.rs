@@ -13,7 +13,7 @@ use crate::tui::feed::Wake;
 use crate::tui::picture::LineState;
 use crate::tui::run::TuiError;
 use crate::tui::term::{
-    ASK, ASK_CELL, Link, LinkFigures, PROBE, Pace, Reply, TerminalEvent, depth_of_brand,
+    ASK, ASK_CELL, Link, LinkFigures, Pace, Reply, TerminalEvent, depth_of_brand,
 };
 use crate::tui::terminal::{ConsoleTerminal, room};
 use crate::tui::theme::{ColorDepth, Role, Theme};
@@ -93,7 +93,8 @@ impl Console {
     /// Runs until the operator leaves or the terminal is gone.
     pub(super) fn run(&mut self, inbox: &Receiver<Wake>) -> Result<Exit, TuiError> {
         self.measure_room();
-        self.terminal.painter().command(PROBE);
+        let probe = self.app.ui.terminal.environment.probe();
+        self.terminal.painter().command(probe);
         loop {
             self.write_if_due();
             let first = match inbox.recv_timeout(self.patience()) {
@@ -145,8 +146,8 @@ impl Console {
     /// Draws and writes, if there is a reason to and the terminal has room.
     fn write_if_due(&mut self) {
         let now_ms = self.now_ms();
-        if self.link.look(now_ms) {
-            self.terminal.painter().command(ASK);
+        if self.link.look(now_ms) && !self.terminal.is_busy() {
+            self.terminal.send(ASK.to_vec());
         }
         if self.terminal.is_busy() || !self.link.has_room(now_ms) {
             return;

@@ -533,8 +533,9 @@ fn a_shell_gets_its_terminal_back_while_the_console_sleeps() {
     for _ in 0..2 {
         let before = session.raw.len();
         session.press("\x1a");
-        session.wait_for("Stopped");
         session.wait_for_bytes(before, b"a=d,d=I");
+        session.wait_for_bytes(before, b"\x1b[?1049l");
+        session.wait_for("Stopped");
         assert!(!session.screen.screen().alternate_screen());
         assert!(!session.screen.screen().hide_cursor());
         session.press("stty -a\r");

@@ -41,9 +41,11 @@ pub(in crate::tui) enum TerminalEvent {
 /// Opens the terminal anew: a flag on standard input would hold for its output too.
 fn open_terminal() -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    match rustix::fs::open("/dev/tty", flags, Mode::empty()) {
+    let own = rustix::termios::ttyname(io::stdin(), Vec::new())
+        .and_then(|name| rustix::fs::open(name, flags, Mode::empty()));
+    match own.or_else(|_| rustix::fs::open("/dev/tty", flags, Mode::empty())) {
         Ok(terminal) => Ok(terminal),
-        // No controlling terminal. Reading what `poll` announced does not block either.
+        // Neither name leads anywhere. Reading what `poll` announced does not block either.
         Err(_) => Ok(rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?),
     }
 }

@@ -11,6 +11,8 @@ use crate::tui::theme::ColorDepth;
 /// output, grapheme clusters, background. What every terminal answers comes last and ends it.
 pub const PROBE: &[u8] = b"\x1b[>q\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[16t\x1b[14t\
     \x1b[?1;1;0S\x1b[?2026$p\x1b[?2027$p\x1b]11;?\x1b\\\x1b[c";
+/// The question that every terminal answers.
+const LEAST_PROBE: &[u8] = b"\x1b[c";
 /// Id of the picture that the probe asks about.
 const PROBE_ID: u32 = 31;
 /// Mode of synchronized output.
@@ -42,6 +44,14 @@ impl Default for Environment {
 }
 
 impl Environment {
+    /// What to ask it: terminals that print what they do not know are asked little.
+    pub fn probe(&self) -> &'static [u8] {
+        match self.term.as_str() {
+            "linux" | "dumb" => LEAST_PROBE,
+            _ => PROBE,
+        }
+    }
+
     /// Through `lookup`, which gives a variable's value if it is set.
     pub fn detect(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
