@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use rustix::process::Signal as Signals;
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -16,12 +17,11 @@ use crate::event::{Command, CommandStatus, Event};
 use crate::tui::picture::{Encoded, PictureKey};
 use crate::tui::run::{TuiError, spawn};
 use crate::tui::term::TerminalEvent;
+use crate::tui::terminal::note_continued;
 use crate::tui::update::Input;
 
 /// Events handed on together at most.
 const BATCH: usize = 512;
-/// Number of SIGTSTP on every Linux.
-const SIGTSTP: i32 = 20;
 
 /// Something for the loop.
 #[derive(Debug)]
@@ -51,7 +51,8 @@ pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
         SignalKind::hangup(),
         SignalKind::terminate(),
         SignalKind::interrupt(),
-        SignalKind::from_raw(SIGTSTP),
+        SignalKind::from_raw(Signals::TSTP.as_raw()),
+        SignalKind::from_raw(Signals::CONT.as_raw()),
         SignalKind::window_change(),
     ];
     let entered = runtime.enter();
@@ -65,9 +66,14 @@ pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
                 .map(|(kind, stream)| next_signal(kind, stream))
                 .collect();
             while let Some((kind, stream)) = waiting.next().await {
+                if kind.as_raw_value() == Signals::CONT.as_raw() {
+                    note_continued();
+                    waiting.push(next_signal(kind, stream));
+                    continue;
+                }
                 let (wake, ends) = match kind {
                     kind if kind == SignalKind::window_change() => (Wake::Resized, false),
-                    kind if kind.as_raw_value() == SIGTSTP => (Wake::Suspend, false),
+                    kind if kind.as_raw_value() == Signals::TSTP.as_raw() => (Wake::Suspend, false),
                     _ => (Wake::Leave, true),
                 };
                 if wakes.send(wake).is_err() && ends {

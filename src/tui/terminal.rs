@@ -5,10 +5,11 @@
 
 use std::io;
 use std::panic;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::process::{Signal, getpid, getsid, kill_current_process_group};
@@ -23,6 +24,12 @@ use crate::tui::term::{
 
 /// Set while the terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// How often the process was continued. A mutex and a condition: the signal's thread tells, the
+/// loop waits.
+static CONTINUED: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
+/// A stop takes effect within this; that of a thread may be a little late.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
 
 /// A shell may still own the terminal for a moment after it continued us.
 const TAKE_TRIES: u32 = 10;
@@ -120,7 +127,9 @@ impl ConsoleTerminal {
             return Ok(false);
         }
         restore();
+        let before = *lock_continued();
         kill_current_process_group(Signal::STOP)?;
+        wait_until_continued(before);
         let mut tries = 0;
         while let Err(error) = enter() {
             tries += 1;
@@ -142,6 +151,27 @@ impl Drop for ConsoleTerminal {
     fn drop(&mut self) {
         restore();
     }
+}
+
+fn lock_continued() -> MutexGuard<'static, u64> {
+    CONTINUED.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process goes on after a stop.
+pub(super) fn note_continued() {
+    *lock_continued() += 1;
+    CONTINUED.1.notify_all();
+}
+
+/// Waits for the end of a stop. The signal stops one thread after the other: without waiting,
+/// this one would take the terminal back before the shell has it.
+fn wait_until_continued(before: u64) {
+    let count = lock_continued();
+    drop(
+        CONTINUED
+            .1
+            .wait_timeout_while(count, STOP_LIMIT, |count| *count == before),
+    );
 }
 
 fn enter() -> io::Result<()> {
