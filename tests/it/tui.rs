@@ -12,7 +12,8 @@ use std::{env, fs};
 use arpo::event::{Command, CommandStatus, Event, EventKind, RunState, SafePoint, TrainerState};
 use arpo::tui::app::{App, Link, Screen, SentStatus};
 use arpo::tui::draw::{Drawn, draw};
-use arpo::tui::picture::{PictureKey, Raster};
+use arpo::tui::picture::{EncodeJob, PictureKey, Raster, encode};
+use arpo::tui::term::{Form, Graphics};
 use arpo::tui::theme::{ColorDepth, Theme};
 use arpo::tui::update::{Effect, Exit, Input, Target, update};
 use arpo::types::{ScreenSize, Screenshot};
@@ -219,6 +220,38 @@ fn no_size_and_no_screen_panics() {
         }
         for (width, height) in [(1, 1), (2, 1), (1, 60), (200, 1), (200, 60), (79, 23)] {
             draw_at(&mut app, width, height);
+        }
+    }
+}
+
+#[test]
+fn pictures_of_the_terminal_fit_any_size() {
+    for form in [Form::Kitty, Form::Sixel(64), Form::Off] {
+        let mut app = app(ColorDepth::True);
+        app.ui.terminal.graphics = Graphics::all(form);
+        for keys in ["", "z", "enter", "v", "?", "esc q"] {
+            press(&mut app, keys);
+            for (width, height) in [(1, 1), (20, 5), (80, 24), (83, 25), (120, 40)] {
+                let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+                update(&mut app, Input::Resize(width, height));
+                let drawn = draw_once(&app, &mut terminal);
+                for wanted in drawn.wanted {
+                    let area = wanted.area;
+                    assert!(area.right() <= width && area.bottom() <= height, "{area:?}");
+                    let raster = Arc::new(window(&wanted.key));
+                    let job = EncodeJob {
+                        wanted,
+                        raster,
+                        colors: 16,
+                        depth: ColorDepth::True,
+                    };
+                    let placed = encode(&job).unwrap().placed;
+                    app.ui.slots.put(job.wanted.slot, placed);
+                }
+                let drawn = draw_once(&app, &mut terminal);
+                assert!(drawn.wanted.iter().all(|wanted| wanted.is_update));
+                app.ui.slots.take_unwanted(&drawn.wanted);
+            }
         }
     }
 }

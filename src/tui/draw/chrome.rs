@@ -115,11 +115,11 @@ fn link_words(link: Option<LinkFigures>) -> Option<(String, Role)> {
     let Some(round_trip_ms) = link.round_trip_ms else {
         return Some(("link ?".to_owned(), Role::Warning));
     };
-    let mut text = format!("{round_trip_ms}ms");
-    if let Some(goodput) = link.goodput {
-        let bound = if link.is_bound { "~" } else { "" };
-        text += &format!(" {bound}{}B/s", figures::count(goodput));
-    }
+    let bound = if link.is_bound { "~" } else { "" };
+    let rate = link.goodput.map_or(String::new(), |goodput| {
+        format!(" {bound}{}B/s", figures::count(goodput))
+    });
+    let text = format!("{round_trip_ms}ms{rate}");
     if !link.is_degraded {
         return Some((text, Role::Muted));
     }

@@ -168,19 +168,19 @@ fn split_quadrants(dots: &[[u8; 3]]) -> u8 {
 
 /// The dots brighter than the middle between the darkest and the brightest.
 fn split_by_luminance(dots: &[[u8; 3]]) -> u8 {
-    let values = dots.iter().map(luminance);
+    let values = dots.iter().copied().map(luminance);
     let (least, most) = values.fold((u32::MAX, 0), |(least, most), value| {
         (least.min(value), most.max(value))
     });
     let middle = u32::midpoint(least, most);
     let bright = dots.iter().enumerate();
-    let bright = bright.filter(|(_, dot)| luminance(dot) > middle);
+    let bright = bright.filter(|(_, dot)| luminance(**dot) > middle);
     bright.fold(0, |mask, (place, _)| mask | 1 << place)
 }
 
 /// Of ten times 255 at most.
-fn luminance([red, green, blue]: &[u8; 3]) -> u32 {
-    3 * u32::from(*red) + 6 * u32::from(*green) + u32::from(*blue)
+fn luminance([red, green, blue]: [u8; 3]) -> u32 {
+    3 * u32::from(red) + 6 * u32::from(green) + u32::from(blue)
 }
 
 /// Mean of the dots whose bit is set; of all dots if none is.
@@ -208,7 +208,7 @@ fn squared(a: [u8; 3], b: [u8; 3]) -> u32 {
 }
 
 fn shade(dots: &[[u8; 3]]) -> char {
-    let total: u32 = dots.iter().map(luminance).sum();
+    let total: u32 = dots.iter().copied().map(luminance).sum();
     let place = total as usize * RAMP.len() / (dots.len() * 10 * 256);
     char::from(RAMP[place.min(RAMP.len() - 1)])
 }

@@ -152,7 +152,7 @@ impl LeanBackend {
 }
 
 /// The same look for fewer bytes: a blank has no foreground, blocks may exchange their colors.
-fn cheaper<'a>(symbol: &'a str, wanted: Pen, pen: Pen) -> (&'a str, Pen) {
+fn cheaper(symbol: &str, wanted: Pen, pen: Pen) -> (&str, Pen) {
     if symbol == " " && !wanted.modifiers.intersects(ON_BLANKS) {
         let blank = Pen {
             front: pen.front,

@@ -78,7 +78,11 @@ fn answers_are_told_from_keys_whole_and_in_pieces() {
                 }
             }
             assert_eq!(typed, b"a\x1b[A", "{text:?} cut at {cut}");
-            assert_eq!(replies(pieces), [expected.clone()], "{text:?} cut at {cut}");
+            assert_eq!(
+                replies(pieces),
+                std::slice::from_ref(&expected),
+                "{text:?} cut at {cut}"
+            );
             assert_eq!(splitter.patience(), None);
         }
     }
