@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -11,6 +12,7 @@ use rustix::process::Signal as Signals;
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 use crate::bus::{CommandSender, CommandTicket, SourceItem};
 use crate::event::{Command, CommandStatus, Event};
@@ -22,6 +24,10 @@ use crate::tui::update::Input;
 
 /// Events handed on together at most.
 const BATCH: usize = 512;
+
+/// Pause between batches: a large fleet's events come together, as each batch costs the loop a
+/// look at all rows, and the screen shows them no sooner anyway.
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// Something for the loop.
 #[derive(Debug)]
@@ -120,10 +126,14 @@ async fn feed(
     let mut tickets = FuturesUnordered::new();
     let mut batch = Vec::with_capacity(BATCH);
     let mut is_open = true;
+    let mut next_batch = Instant::now();
     loop {
+        let pauses = Instant::now() < next_batch;
         tokio::select! {
-            count = items.recv_many(&mut batch, BATCH), if is_open => {
+            () = sleep_until(next_batch), if pauses => {}
+            count = items.recv_many(&mut batch, BATCH), if is_open && !pauses => {
                 is_open = count > 0;
+                next_batch = Instant::now() + PAUSE;
                 if !inputs_of(batch.drain(..)).into_iter().all(|input| hand_on(&wakes, input)) {
                     return;
                 }

@@ -126,10 +126,19 @@ impl ConsoleTerminal {
         if getsid(None).is_ok_and(|session| session == getpid()) {
             return Ok(false);
         }
+        self.lend(|| {
+            let before = *lock_continued();
+            kill_current_process_group(Signal::STOP)?;
+            wait_until_continued(before);
+            Ok(true)
+        })?
+    }
+
+    /// Lends the terminal to whoever `work` leaves it to and takes it back when that ends. The
+    /// terminal keeps no picture meanwhile.
+    pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
         restore();
-        let before = *lock_continued();
-        kill_current_process_group(Signal::STOP)?;
-        wait_until_continued(before);
+        let result = work();
         let mut tries = 0;
         while let Err(error) = enter() {
             tries += 1;
@@ -143,7 +152,7 @@ impl ConsoleTerminal {
             self.set_mouse(true);
         }
         self.painter.repaint();
-        Ok(true)
+        Ok(result)
     }
 }
 

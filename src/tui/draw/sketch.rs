@@ -12,7 +12,7 @@ use crate::tui::picture::{
     Grain, MAX_SLOTS, Mark, PictureKey, PictureState, Protocol, Quality, Shown, Wanted, centered,
     draw_placeholders, draw_raster,
 };
-use crate::tui::term::{Form, Glyphs};
+use crate::tui::term::{Blocks, Form};
 use crate::tui::text::{fit, width, wrap};
 use crate::tui::theme::Role;
 use crate::types::ImageHash;
@@ -308,7 +308,7 @@ impl<'a> Sketch<'a> {
     ) {
         let glyphs = match self.app.ui.terminal.graphics.tiles {
             Form::Cells(glyphs) => glyphs,
-            Form::Kitty | Form::Sixel(_) | Form::Off => Glyphs::Quadrants,
+            Form::Kitty | Form::Sixel(_) | Form::Off => Blocks::Quadrants,
         };
         let key = |image: &ImageHash| PictureKey {
             image: image.clone(),

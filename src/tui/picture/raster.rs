@@ -1,7 +1,7 @@
 //! A screenshot scaled down to dots: those of terminal cells, or pixels.
 
 use crate::screen::thumbnail;
-use crate::tui::term::Glyphs;
+use crate::tui::term::Blocks;
 use crate::types::{ScreenSize, Screenshot};
 
 /// Width of a cell relative to its height; terminals differ, most are near this.
@@ -11,7 +11,7 @@ const CELL_ASPECT: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Grain {
     /// Dots of block characters.
-    Cells(Glyphs),
+    Cells(Blocks),
     /// Pixels.
     Pixels {
         /// Pixels of a cell, width and height.
@@ -51,14 +51,14 @@ pub fn cells_for(source: ScreenSize, columns: u16, rows: u16) -> (u16, u16) {
     }
 }
 
-impl Glyphs {
+impl Blocks {
     /// Dots of a cell, across and down.
     pub fn dots(self) -> (u16, u16) {
         match self {
-            Glyphs::Half => (1, 2),
-            Glyphs::Quadrants => (2, 2),
-            Glyphs::Sextants => (2, 3),
-            Glyphs::Octants => (2, 4),
+            Blocks::Half => (1, 2),
+            Blocks::Quadrants => (2, 2),
+            Blocks::Sextants => (2, 3),
+            Blocks::Octants => (2, 4),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Raster {
     /// Scales a screenshot to the dots of quadrants in `columns` x `rows` cells of room; `None`
     /// without room.
     pub fn from_screenshot(shot: &Screenshot, columns: u16, rows: u16) -> Option<Self> {
-        Self::with_grain(shot, columns, rows, Grain::Cells(Glyphs::Quadrants))
+        Self::with_grain(shot, columns, rows, Grain::Cells(Blocks::Quadrants))
     }
 
     /// The same to other dots.

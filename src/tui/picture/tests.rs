@@ -10,7 +10,7 @@ use super::{
     Grain, LineState, Mark, PictureCache, PictureKey, PictureState, PictureWorker, Placed,
     Protocol, Quality, Raster, Schedule, Shown, Slots, Wanted, cells_for, draw_raster,
 };
-use crate::tui::term::Glyphs;
+use crate::tui::term::Blocks;
 use crate::tui::theme::ColorDepth;
 use crate::types::{Action, ImageHash, Point, ScreenSize, Screenshot};
 
@@ -102,7 +102,7 @@ fn key(name: &str) -> PictureKey {
         image: ImageHash(name.into()),
         columns: 4,
         rows: 2,
-        grain: Grain::Cells(Glyphs::Quadrants),
+        grain: Grain::Cells(Blocks::Quadrants),
     }
 }
 
@@ -143,7 +143,7 @@ fn the_worker_delivers_and_reports_failures() {
         image: hash,
         columns: 8,
         rows: 3,
-        grain: Grain::Cells(Glyphs::Quadrants),
+        grain: Grain::Cells(Blocks::Quadrants),
     };
     assert!(worker.request(vec![good.clone(), key("x")]).is_empty());
     let (first, result) = rx.recv().unwrap();

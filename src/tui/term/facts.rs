@@ -68,7 +68,7 @@ impl FromStr for Images {
 
 /// Block characters that a terminal draws without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Glyphs {
+pub enum Blocks {
     /// One dot across, two down.
     Half,
     /// Two by two.
@@ -87,7 +87,7 @@ pub enum Form {
     /// By sixel, with at most so many colors.
     Sixel(u16),
     /// By characters.
-    Cells(Glyphs),
+    Cells(Blocks),
     /// Not at all.
     Off,
 }
@@ -113,7 +113,7 @@ impl Graphics {
 
 impl Default for Graphics {
     fn default() -> Self {
-        Self::all(Form::Cells(Glyphs::Quadrants))
+        Self::all(Form::Cells(Blocks::Quadrants))
     }
 }
 
@@ -122,10 +122,10 @@ impl fmt::Display for Form {
         match self {
             Form::Kitty => f.write_str("kitty protocol"),
             Form::Sixel(colors) => write!(f, "sixel, {colors} colors"),
-            Form::Cells(Glyphs::Half) => f.write_str("half blocks"),
-            Form::Cells(Glyphs::Quadrants) => f.write_str("half blocks and quadrants"),
-            Form::Cells(Glyphs::Sextants) => f.write_str("sextants"),
-            Form::Cells(Glyphs::Octants) => f.write_str("octants"),
+            Form::Cells(Blocks::Half) => f.write_str("half blocks"),
+            Form::Cells(Blocks::Quadrants) => f.write_str("half blocks and quadrants"),
+            Form::Cells(Blocks::Sextants) => f.write_str("sextants"),
+            Form::Cells(Blocks::Octants) => f.write_str("octants"),
             Form::Off => f.write_str("off"),
         }
     }

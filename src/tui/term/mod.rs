@@ -19,7 +19,7 @@ mod tests;
 mod writer;
 
 pub use backend::LeanBackend;
-pub use facts::{Form, Glyphs, Graphics, Images, LinkFigures, TerminalFacts};
+pub use facts::{Blocks, Form, Graphics, Images, LinkFigures, TerminalFacts};
 pub use frame::Painter;
 pub use link::{Link, Pace};
 pub use probe::{Answers, Environment, PROBE, decide};

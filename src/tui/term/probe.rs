@@ -3,7 +3,7 @@
 //! The name decides, not the answer to one question: terminals answer the kitty query without
 //! having placeholders.
 
-use super::facts::{Form, Glyphs, Graphics, Images};
+use super::facts::{Blocks, Form, Graphics, Images};
 use super::reply::Reply;
 use crate::tui::theme::ColorDepth;
 
@@ -131,13 +131,13 @@ fn name_and_version(brand: &str) -> (String, (u32, u32)) {
 }
 
 /// The finest characters that a terminal of this name draws itself, without gaps.
-fn glyphs_of(name: &str, version: (u32, u32)) -> Glyphs {
+fn blocks_of(name: &str, version: (u32, u32)) -> Blocks {
     match name {
-        "ghostty" => Glyphs::Octants,
-        "kitty" if version >= (0, 40) => Glyphs::Octants,
-        "foot" if version >= (1, 20) => Glyphs::Octants,
-        "kitty" | "foot" | "wezterm" | "rio" | "contour" | "alacritty" => Glyphs::Sextants,
-        _ => Glyphs::Quadrants,
+        "ghostty" => Blocks::Octants,
+        "kitty" if version >= (0, 40) => Blocks::Octants,
+        "foot" if version >= (1, 20) => Blocks::Octants,
+        "kitty" | "foot" | "wezterm" | "rio" | "contour" | "alacritty" => Blocks::Sextants,
+        _ => Blocks::Quadrants,
     }
 }
 
@@ -159,7 +159,7 @@ pub(in crate::tui) fn depth_of_brand(brand: &str) -> Option<ColorDepth> {
 pub fn decide(images: Images, environment: &Environment, answers: &Answers) -> (Graphics, String) {
     let brand = answers.brand.as_deref().unwrap_or_default();
     let (name, version) = name_and_version(brand);
-    let glyphs = glyphs_of(&name, version);
+    let glyphs = blocks_of(&name, version);
     let cells = Graphics::all(Form::Cells(glyphs));
     let in_multiplexer = environment.is_in_multiplexer
         || ["tmux", "screen"]
@@ -168,7 +168,7 @@ pub fn decide(images: Images, environment: &Environment, answers: &Answers) -> (
     match images {
         Images::Off => return (Graphics::all(Form::Off), "as asked".to_owned()),
         Images::Half => {
-            let half = Graphics::all(Form::Cells(Glyphs::Half));
+            let half = Graphics::all(Form::Cells(Blocks::Half));
             return (half, "as asked".to_owned());
         }
         Images::Cells => return (cells, "as asked".to_owned()),

@@ -8,7 +8,7 @@ use ratatui::layout::{Rect, Size};
 use ratatui::style::{Color, Modifier, Style};
 
 use super::{
-    Answers, Environment, Form, Glyphs, Graphics, Images, LeanBackend, Link, PROBE, Pace, Piece,
+    Answers, Blocks, Environment, Form, Graphics, Images, LeanBackend, Link, PROBE, Pace, Piece,
     Reply, Splitter, decide,
 };
 use crate::tui::theme::ColorDepth;
@@ -227,37 +227,37 @@ fn brands_decide_about_pictures() {
     let kitty = Graphics::all(Form::Kitty);
     let cases = [
         ("kitty(0.42.2)", true, vec![62], kitty),
-        ("kitty(0.26.5)", true, vec![62], cells(Glyphs::Sextants)),
+        ("kitty(0.26.5)", true, vec![62], cells(Blocks::Sextants)),
         ("ghostty 1.2.0", true, vec![62, 22], kitty),
         // They answer the query, but draw no placeholders.
         (
             "WezTerm 20240203-110809",
             true,
             vec![65, 4],
-            sixel(Glyphs::Sextants),
+            sixel(Blocks::Sextants),
         ),
         (
             "xterm.js(6.1.0)",
             true,
             vec![62, 4],
-            sixel(Glyphs::Quadrants),
+            sixel(Blocks::Quadrants),
         ),
         (
             "foot(1.20.1)",
             false,
             vec![62, 4, 22],
-            sixel(Glyphs::Octants),
+            sixel(Blocks::Octants),
         ),
         (
             "XTerm(379)",
             false,
             vec![64, 1, 2],
-            cells(Glyphs::Quadrants),
+            cells(Blocks::Quadrants),
         ),
-        ("", false, vec![62], cells(Glyphs::Quadrants)),
+        ("", false, vec![62], cells(Blocks::Quadrants)),
         // Service class 4 is not the attribute 4.
-        ("", false, vec![4, 6], cells(Glyphs::Quadrants)),
-        ("tmux 3.5a", true, vec![62, 4], cells(Glyphs::Quadrants)),
+        ("", false, vec![4, 6], cells(Blocks::Quadrants)),
+        ("tmux 3.5a", true, vec![62, 4], cells(Blocks::Quadrants)),
     ];
     for (brand, says_ok, attributes, expected) in cases {
         let answers = answers(brand, says_ok, &attributes);
@@ -273,7 +273,7 @@ fn multiplexers_get_characters_and_the_operator_has_the_last_word() {
         is_in_multiplexer: true,
         ..Environment::default()
     };
-    let octants = Graphics::all(Form::Cells(Glyphs::Octants));
+    let octants = Graphics::all(Form::Cells(Blocks::Octants));
     for images in [Images::Auto, Images::Kitty, Images::Sixel] {
         assert_eq!(decide(images, &in_tmux, &answers).0, octants);
     }
@@ -282,7 +282,7 @@ fn multiplexers_get_characters_and_the_operator_has_the_last_word() {
     assert_eq!(graphics(Images::Cells), octants);
     assert_eq!(
         graphics(Images::Half),
-        Graphics::all(Form::Cells(Glyphs::Half))
+        Graphics::all(Form::Cells(Blocks::Half))
     );
     assert_eq!(graphics(Images::Off), Graphics::all(Form::Off));
     assert_eq!(graphics(Images::Sixel).focus, Form::Sixel(16));
