@@ -29,8 +29,6 @@ use crate::store::RunDir;
 const DESKTOPS: u32 = 256;
 /// Steps of an episode.
 const STEPS: u32 = 15;
-/// Episodes that the run has had when the console attaches.
-const PAST_EPISODES: u64 = 20_000;
 /// Screenshots that the fleet shows in turn.
 const SCREENSHOTS: u32 = 24;
 /// A console that has not drawn by then never will.
@@ -55,6 +53,9 @@ pub struct ConsoleArgs {
     /// Seconds of each measurement
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
+    /// Episodes that the run has had when the console attaches
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    episodes: u64,
     /// Keys typed on each line
     #[arg(long, value_name = "N", default_value_t = 60)]
     keys: usize,
@@ -100,8 +101,8 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     }
     let mut fleet = Fleet::new(DESKTOPS, 1, images);
     let sink = EventSink::start(&run, fleet.header())?;
-    note(format!("{PAST_EPISODES} episodes of {DESKTOPS} desktops"));
-    while fleet.episodes() < PAST_EPISODES {
+    note(format!("{} episodes of {DESKTOPS} desktops", args.episodes));
+    while fleet.episodes() < args.episodes {
         for kind in fleet.next_events() {
             sink.emit(kind);
         }
@@ -127,7 +128,7 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         say(json!({
             "desktops": DESKTOPS,
-            "episodes": PAST_EPISODES,
+            "episodes": args.episodes,
             "loads": loads,
             "attach_ms": whole.attach_ms,
             "rss_mb": whole.rss_mb,
