@@ -23,6 +23,8 @@ use crate::tui::update::{Effect, Exit, Input, update};
 const DRAIN: usize = 4096;
 /// The console's clock ticks at least this often.
 const TICK: Duration = Duration::from_millis(250);
+/// Answers are waited for so long, ms, before the terminal is given back.
+const QUIET_MS: f64 = 200.0;
 /// Figures of the line change on the screen at most this often, ms.
 const FIGURES_MS: f64 = 1_000.0;
 
@@ -46,6 +48,15 @@ pub(super) struct Console {
     figures_ms: f64,
     /// Whether the probe's answers were made use of.
     is_settled: bool,
+    /// What is done once the line is quiet, and by when at the latest, ms.
+    parting: Option<(Parting, f64)>,
+}
+
+/// Giving the terminal back. Answers that are on their way would be typed into the shell.
+#[derive(Clone, Copy, Debug)]
+enum Parting {
+    Suspend,
+    Leave(Exit),
 }
 
 /// Why to draw.
@@ -87,6 +98,7 @@ impl Console {
             next_draw_ms: 0.0,
             figures_ms: f64::NEG_INFINITY,
             is_settled: false,
+            parting: None,
         }
     }
 
@@ -96,6 +108,9 @@ impl Console {
         let probe = self.app.ui.terminal.environment.probe();
         self.terminal.painter().command(probe);
         loop {
+            if let Some(exit) = self.part_if_quiet()? {
+                return Ok(exit);
+            }
             self.write_if_due();
             let first = match inbox.recv_timeout(self.patience()) {
                 Ok(wake) => Some(wake),
@@ -108,7 +123,7 @@ impl Console {
             }
             let more = std::iter::from_fn(|| inbox.try_recv().ok()).take(DRAIN);
             for wake in first.into_iter().chain(more) {
-                match self.take_in(wake)? {
+                match self.take_in(wake) {
                     Next::Go => {}
                     Next::Draw(need) => self.need = self.need.max(need),
                     Next::Leave(exit) => return Ok(exit),
@@ -119,6 +134,32 @@ impl Console {
         }
     }
 
+    /// Gives the terminal back as soon as no answer is awaited.
+    fn part(&mut self, parting: Parting) {
+        if self.parting.is_none() {
+            self.parting = Some((parting, self.now_ms() + QUIET_MS));
+        }
+    }
+
+    fn part_if_quiet(&mut self) -> Result<Option<Exit>, TuiError> {
+        let Some((parting, due_ms)) = self.parting else {
+            return Ok(None);
+        };
+        let is_quiet = self.link.unanswered_bytes() == 0 && !self.terminal.is_busy();
+        if !is_quiet && self.now_ms() < due_ms {
+            return Ok(None);
+        }
+        self.parting = None;
+        match parting {
+            Parting::Leave(exit) => Ok(Some(exit)),
+            Parting::Suspend => {
+                self.suspend()?;
+                self.need = Need::Echo;
+                Ok(None)
+            }
+        }
+    }
+
     fn now_ms(&self) -> f64 {
         self.started.elapsed().as_secs_f64() * 1_000.0
     }
@@ -126,10 +167,13 @@ impl Console {
     /// How long nothing needs to be done unless something happens.
     fn patience(&self) -> Duration {
         let now_ms = self.now_ms();
-        let mut due_ms = self.link.due_ms();
+        let mut due_ms = match self.parting {
+            Some((_, due_ms)) => Some(due_ms),
+            None => self.link.due_ms(),
+        };
         // A busy writer tells when it is done.
         let has_need = self.need != Need::None || self.desk.has_something();
-        if has_need && !self.terminal.is_busy() {
+        if has_need && self.parting.is_none() && !self.terminal.is_busy() {
             let draw_ms = match self.need {
                 Need::News if !self.desk.has_something() => self.next_draw_ms,
                 _ => now_ms,
@@ -146,6 +190,9 @@ impl Console {
     /// Draws and writes, if there is a reason to and the terminal has room.
     fn write_if_due(&mut self) {
         let now_ms = self.now_ms();
+        if self.parting.is_some() {
+            return;
+        }
         if self.link.look(now_ms) && !self.terminal.is_busy() {
             self.terminal.send(ASK.to_vec());
         }
@@ -186,6 +233,7 @@ impl Console {
             goodput: self.link.goodput(),
             is_bound: self.link.is_goodput_a_bound(),
             queueing_ms: self.link.queueing_ms(),
+            answers: self.link.answers(),
         };
         let now_ms = self.now_ms();
         if self.desk.tick(&mut self.app, &self.drawn, now_ms, line) {
@@ -251,7 +299,7 @@ impl Console {
         update(&mut self.app, Input::Resize(room.cells.0, room.cells.1));
     }
 
-    fn take_in(&mut self, wake: Wake) -> Result<Next, TuiError> {
+    fn take_in(&mut self, wake: Wake) -> Next {
         let mut need = Need::News;
         let input = match wake {
             Wake::Input(input) => input,
@@ -259,49 +307,51 @@ impl Console {
                 need = Need::Echo;
                 match self.translate(event) {
                     Some(input) => input,
-                    None => return Ok(Next::Go),
+                    None => return Next::Go,
                 }
             }
             Wake::Encoded(made) => {
                 self.desk.take(&mut self.app, made);
-                return Ok(Next::Go);
+                return Next::Go;
             }
             Wake::Resized => {
                 PictureDesk::forget_drawn(&mut self.app);
                 self.measure_room();
                 self.terminal.painter().command(ASK_CELL);
-                return Ok(Next::Draw(Need::Echo));
+                return Next::Draw(Need::Echo);
             }
-            Wake::Written(Ok(())) => return Ok(Next::Go),
+            Wake::Written(Ok(())) => return Next::Go,
             // The terminal is gone or someone wants the console gone; the run goes on.
-            Wake::Written(Err(_)) | Wake::Leave => return Ok(Next::Leave(Exit::Detached)),
+            Wake::Written(Err(_)) => return Next::Leave(Exit::Detached),
+            Wake::Leave => {
+                self.part(Parting::Leave(Exit::Detached));
+                return Next::Go;
+            }
             Wake::Suspend => {
-                self.suspend()?;
-                return Ok(Next::Draw(Need::Echo));
+                self.part(Parting::Suspend);
+                return Next::Go;
             }
         };
         let outcome = update(&mut self.app, input);
         for effect in outcome.effects {
-            if let Some(exit) = self.perform(effect)? {
-                return Ok(Next::Leave(exit));
-            }
+            self.perform(effect);
         }
-        Ok(if outcome.dirty {
+        if outcome.dirty {
             Next::Draw(need)
         } else {
             Next::Go
-        })
+        }
     }
 
-    fn perform(&mut self, effect: Effect) -> Result<Option<Exit>, TuiError> {
+    fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Leave(exit) => return Ok(Some(exit)),
+            Effect::Leave(exit) => self.part(Parting::Leave(exit)),
             Effect::Send(ticket, command) => {
                 if self.requests.try_send((ticket, command)).is_err() {
                     update(&mut self.app, Input::Answer(ticket, None));
                 }
             }
-            Effect::Suspend => self.suspend()?,
+            Effect::Suspend => self.part(Parting::Suspend),
             Effect::Repaint => {
                 let painter = self.terminal.painter();
                 self.desk.start_over(&mut self.app, painter);
@@ -309,7 +359,6 @@ impl Console {
             }
             Effect::Mouse(listens) => self.terminal.set_mouse(listens),
         }
-        Ok(None)
     }
 
     fn suspend(&mut self) -> Result<(), TuiError> {

@@ -93,6 +93,8 @@ pub struct LineState {
     pub is_bound: bool,
     /// Time behind other bytes, ms.
     pub queueing_ms: f64,
+    /// How many answers that was measured on.
+    pub answers: u64,
 }
 
 /// Decides about pictures. Times are milliseconds of one clock.
@@ -103,6 +105,8 @@ pub struct Schedule {
     refilled_ms: f64,
     quality: Quality,
     worsened_ms: f64,
+    /// Answers that the line was last judged by.
+    judged: u64,
     /// When each slot was last sent something.
     sent_ms: Vec<f64>,
 }
@@ -115,6 +119,7 @@ impl Default for Schedule {
             refilled_ms: 0.0,
             quality: Quality::High,
             worsened_ms: 0.0,
+            judged: 0,
             sent_ms: Vec::new(),
         }
     }
@@ -144,9 +149,12 @@ impl Schedule {
         self.tokens = (self.tokens + rate * passed_s).min(rate * BURST_S);
         let known = line.goodput.filter(|_| !line.is_bound);
         let best = Quality::for_rate(known);
-        let is_slow = line.queueing_ms > QUEUE_MS;
+        // A figure is judged once: where nothing is sent it does not change.
+        let is_fresh = std::mem::replace(&mut self.judged, line.answers) != line.answers;
+        let is_slow = line.queueing_ms > QUEUE_MS && is_fresh;
         let since_ms = now_ms - self.worsened_ms;
-        if (is_slow && since_ms > QUEUE_MS * 4.0) || self.quality > best {
+        let is_worse = is_slow && since_ms > QUEUE_MS * 4.0 && self.quality > Quality::Low;
+        if is_worse || self.quality > best {
             self.quality = self.quality.worse().min(best);
             self.worsened_ms = now_ms;
         } else if !is_slow && self.quality < best && since_ms > GOOD_MS {

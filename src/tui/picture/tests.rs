@@ -214,6 +214,7 @@ fn pictures_keep_to_their_share_of_the_line() {
         goodput: Some(100_000.0),
         is_bound: false,
         queueing_ms: 0.0,
+        answers: 0,
     };
     let sent_in = |cap: f64| {
         let mut schedule = Schedule::default();
@@ -238,10 +239,15 @@ fn pictures_keep_to_their_share_of_the_line() {
 #[test]
 fn pictures_get_worse_at_once_and_better_after_a_while() {
     let mut schedule = Schedule::default();
-    let line = |goodput: f64, queueing_ms: f64| LineState {
-        goodput: Some(goodput),
-        is_bound: false,
-        queueing_ms,
+    let mut answers = 0;
+    let mut line = |goodput: f64, queueing_ms: f64| {
+        answers += 1;
+        LineState {
+            goodput: Some(goodput),
+            is_bound: false,
+            queueing_ms,
+            answers,
+        }
     };
     schedule.tick(1_000.0, line(500_000.0, 0.0));
     assert_eq!(schedule.quality(), Quality::High);

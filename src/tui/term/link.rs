@@ -51,6 +51,8 @@ pub struct Link {
     is_goodput_a_bound: bool,
     pace: Pace,
     has_answered: bool,
+    /// Answers that were measured.
+    answers: u64,
     /// How often the oldest frame's question was asked again.
     asked_again: u32,
     /// When a terminal that does not answer will have read all, by the assumed rate.
@@ -67,6 +69,7 @@ impl Default for Link {
             is_goodput_a_bound: true,
             pace: Pace::Answers,
             has_answered: false,
+            answers: 0,
             asked_again: 0,
             clear_ms: 0.0,
         }
@@ -100,6 +103,11 @@ impl Link {
             Some(round_trip) => (round_trip - self.least_ms).max(0.0),
             None => 0.0,
         }
+    }
+
+    /// Answers so far: what the figures were measured on.
+    pub fn answers(&self) -> u64 {
+        self.answers
     }
 
     /// Bytes whose arrival is not known yet.
@@ -160,6 +168,7 @@ impl Link {
             return;
         };
         let took_ms = (now_ms - flight.sent_ms).max(0.1);
+        self.answers += 1;
         self.least_ms = self.least_ms.min(took_ms);
         self.round_trip_ms = Some(smooth(self.round_trip_ms, took_ms));
         self.measure(flight.bytes, took_ms);
