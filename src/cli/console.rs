@@ -11,11 +11,11 @@ use crate::cli::say;
 use crate::event::RunState;
 use crate::tui::app::Glyphs;
 use crate::tui::theme::{ColorDepth, Theme};
-use crate::tui::{self, Exit, Options, load_keymap};
+use crate::tui::{self, Exit, Images, Options, load_keymap};
 
 /// How the console looks.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct ConsoleArgs {
+pub struct ConsoleArgs {
     /// Print one line an event instead, without cursor control; implied where stdout is no terminal
     #[arg(long)]
     plain: bool,
@@ -25,6 +25,14 @@ pub(super) struct ConsoleArgs {
     /// Colors: default, light, high-contrast
     #[arg(long, value_name = "NAME")]
     theme: Option<String>,
+    /// How screenshots are shown: auto, kitty, sixel, cells, half or off
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    images: Images,
 }
 
 impl ConsoleArgs {
@@ -47,6 +55,7 @@ impl ConsoleArgs {
             },
             theme,
             keymap: load_keymap()?,
+            images: self.images,
             ..defaults
         })
     }

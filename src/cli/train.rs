@@ -13,8 +13,9 @@ use anyhow::{Context, bail};
 
 use crate::bus;
 use crate::cli::args::ProfileArgs;
+use crate::cli::console::{self, ConsoleArgs};
 use crate::cli::engine::{engine_command, exec_engine};
-use crate::cli::{console, wiring};
+use crate::cli::wiring;
 use crate::config::Resolved;
 
 /// How long an engine may take to listen.
@@ -43,6 +44,8 @@ pub struct Args {
     /// Serve consoles only, apart from any terminal; what `arpo train` starts
     #[arg(long, hide = true)]
     pub detached: bool,
+    #[command(flatten)]
+    console: ConsoleArgs,
 }
 
 impl Args {
@@ -69,11 +72,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let resolved = args.resolve()?;
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let has_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if args.headless || args.json || !has_terminal {
+    if args.headless || args.json || args.console.is_plain() || !has_terminal {
         return Err(exec_engine());
     }
     // What is wrong with the operator's keys is told before an engine runs.
-    let options = console::ConsoleArgs::default().options("")?;
+    let options = args.console.options("")?;
     let path = match &args.resume {
         Some(run) => run.clone(),
         None => wiring::new_run_path(args.run.as_deref(), &resolved.profile, &args.overlay()),

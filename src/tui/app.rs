@@ -13,9 +13,10 @@ use crate::tui::launch::LaunchForm;
 use crate::tui::lease::LeaseView;
 use crate::tui::logs::{LogFilter, LogLevel};
 use crate::tui::page::Page;
-use crate::tui::picture::PictureCache;
+use crate::tui::picture::{PictureCache, Quality, Slots};
 use crate::tui::prompt::Prompt;
 use crate::tui::replay::ReplayUi;
+use crate::tui::term::TerminalFacts;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::timeline::TimelineUi;
 use crate::tui::train::Compared;
@@ -119,6 +120,8 @@ pub enum Overlay {
     Launch(LaunchForm),
     /// Detach or stop.
     Quit(QuitChoice),
+    /// What is known of the terminal.
+    About,
     /// Yes or no, on the row of messages.
     Confirm(Question),
     /// A name that must be typed first, and what is typed of it.
@@ -366,6 +369,12 @@ pub struct UiState {
     pub mouse: bool,
     /// What frames, charts and marks are drawn with.
     pub glyphs: Glyphs,
+    /// What is known of the terminal.
+    pub terminal: TerminalFacts,
+    /// Pictures that the terminal shows by itself.
+    pub slots: Slots,
+    /// How good those are, for the line's sake.
+    pub quality: Quality,
 }
 
 impl App {
@@ -404,6 +413,9 @@ impl App {
             typed: Vec::new(),
             mouse: false,
             glyphs: Glyphs::default(),
+            terminal: TerminalFacts::default(),
+            slots: Slots::default(),
+            quality: Quality::High,
         };
         let mut app = Self { run, ui };
         crate::tui::fleet::reorder(&mut app);

@@ -1,30 +1,33 @@
-//! The threads that feed the console's loop: keys, the run, signals. None of them outlives the
+//! The threads that feed the console's loop: the run and signals; keys come from `term`. None of them outlives the
 //! process's need: each ends when the loop no longer listens.
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use crossterm::event::Event as TerminalEvent;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use rustix::process::Signal as Signals;
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 use crate::bus::{CommandSender, CommandTicket, SourceItem};
 use crate::event::{Command, CommandStatus, Event};
-use crate::tui::gate::Gate;
-use crate::tui::run::{TuiError, is_done, spawn};
+use crate::tui::picture::{Encoded, PictureKey};
+use crate::tui::run::{TuiError, spawn};
+use crate::tui::term::TerminalEvent;
+use crate::tui::terminal::note_continued;
 use crate::tui::update::Input;
 
 /// Events handed on together at most.
 const BATCH: usize = 512;
-/// How long the terminal is waited for before looking whether the loop still listens.
-const POLL: Duration = Duration::from_millis(100);
-/// Number of SIGTSTP on every Linux.
-const SIGTSTP: i32 = 20;
+
+/// Pause between batches: a large fleet's events come together, as each batch costs the loop a
+/// look at all rows, and the screen shows them no sooner anyway.
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// Something for the loop.
 #[derive(Debug)]
@@ -33,36 +36,20 @@ pub(super) enum Wake {
     Input(Input),
     /// A terminal's event, whose meaning depends on what is drawn.
     Terminal(TerminalEvent),
+    /// A picture is ready to be sent, or cannot be.
+    Encoded(Result<Encoded, (PictureKey, String)>),
+    /// The terminal's size changed.
+    Resized,
+    /// A frame was written, or cannot be.
+    Written(io::Result<()>),
     /// Go back to the shell.
     Suspend,
     /// End the console.
     Leave,
 }
 
-/// Reads the terminal: the only thread that does.
-pub(super) fn spawn_terminal(
-    wakes: SyncSender<Wake>,
-    done: Arc<AtomicBool>,
-    gate: Arc<Gate>,
-) -> Result<(), TuiError> {
-    spawn("terminal", move || {
-        while !is_done(&done) {
-            gate.pass();
-            let wake = match crossterm::event::poll(POLL) {
-                Ok(false) => continue,
-                Ok(true) => crossterm::event::read().map_or(Wake::Leave, Wake::Terminal),
-                Err(_) => Wake::Leave,
-            };
-            let is_last = matches!(wake, Wake::Leave);
-            if wakes.send(wake).is_err() || is_last {
-                return;
-            }
-        }
-    })
-}
-
-/// Turns HUP, TERM and INT into leaving and TSTP into suspending. After the console they end the
-/// process, as they would have without it: their handlers cannot be taken back. Once this returns
+/// Turns HUP, TERM and INT into leaving, TSTP into suspending and WINCH into a new size. After the
+/// console they end the process, as they would have without it: their handlers cannot be taken back. Once this returns
 /// they are in force, so call it before the terminal is taken over.
 pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
     let runtime = single_runtime("signal")?;
@@ -70,7 +57,9 @@ pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
         SignalKind::hangup(),
         SignalKind::terminate(),
         SignalKind::interrupt(),
-        SignalKind::from_raw(SIGTSTP),
+        SignalKind::from_raw(Signals::TSTP.as_raw()),
+        SignalKind::from_raw(Signals::CONT.as_raw()),
+        SignalKind::window_change(),
     ];
     let entered = runtime.enter();
     // A kind that cannot be caught keeps its default action.
@@ -83,9 +72,17 @@ pub(super) fn spawn_signals(wakes: SyncSender<Wake>) -> Result<(), TuiError> {
                 .map(|(kind, stream)| next_signal(kind, stream))
                 .collect();
             while let Some((kind, stream)) = waiting.next().await {
-                let suspends = kind.as_raw_value() == SIGTSTP;
-                let wake = if suspends { Wake::Suspend } else { Wake::Leave };
-                if wakes.send(wake).is_err() && !suspends {
+                if kind.as_raw_value() == Signals::CONT.as_raw() {
+                    note_continued();
+                    waiting.push(next_signal(kind, stream));
+                    continue;
+                }
+                let (wake, ends) = match kind {
+                    kind if kind == SignalKind::window_change() => (Wake::Resized, false),
+                    kind if kind.as_raw_value() == Signals::TSTP.as_raw() => (Wake::Suspend, false),
+                    _ => (Wake::Leave, true),
+                };
+                if wakes.send(wake).is_err() && ends {
                     std::process::exit(128 + kind.as_raw_value());
                 }
                 waiting.push(next_signal(kind, stream));
@@ -129,10 +126,14 @@ async fn feed(
     let mut tickets = FuturesUnordered::new();
     let mut batch = Vec::with_capacity(BATCH);
     let mut is_open = true;
+    let mut next_batch = Instant::now();
     loop {
+        let pauses = Instant::now() < next_batch;
         tokio::select! {
-            count = items.recv_many(&mut batch, BATCH), if is_open => {
+            () = sleep_until(next_batch), if pauses => {}
+            count = items.recv_many(&mut batch, BATCH), if is_open && !pauses => {
                 is_open = count > 0;
+                next_batch = Instant::now() + PAUSE;
                 if !inputs_of(batch.drain(..)).into_iter().all(|input| hand_on(&wakes, input)) {
                     return;
                 }
@@ -183,9 +184,9 @@ fn inputs_of(items: impl Iterator<Item = SourceItem>) -> Vec<Input> {
                 }
                 inputs.push(match other {
                     SourceItem::Resync { state, missed } => Input::Snapshot(state, missed),
-                    SourceItem::Lost { reason } => Input::LinkLost(reason),
                     SourceItem::Lease(state) => Input::Lease(state),
                     SourceItem::Timeline(info) => Input::Timeline(info),
+                    SourceItem::Lost { reason } => Input::LinkLost(reason),
                     SourceItem::Heard | SourceItem::Event(_) => Input::Heard,
                 });
             }

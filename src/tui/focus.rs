@@ -94,6 +94,7 @@ fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
             ("enter", "run"),
             ("esc", "close"),
         ],
+        Overlay::About => &[("any key", "close")],
         Overlay::Page(_) => &[("j k", "scroll"), ("esc", "close")],
         Overlay::Prompt(_) => &[
             ("↑ ↓", "choose"),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyCode;
 
 /// One key as pressed, shift folded into the character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,16 +31,6 @@ impl Key {
         match self.code {
             KeyCode::Char(c) if !self.ctrl && !self.alt => Some(c),
             _ => None,
-        }
-    }
-}
-
-impl From<KeyEvent> for Key {
-    fn from(event: KeyEvent) -> Self {
-        Self {
-            code: event.code,
-            ctrl: event.modifiers.contains(KeyModifiers::CONTROL),
-            alt: event.modifiers.contains(KeyModifiers::ALT),
         }
     }
 }

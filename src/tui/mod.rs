@@ -26,6 +26,7 @@ pub mod picture;
 pub mod prompt;
 pub mod replay;
 pub mod rollout;
+pub mod term;
 pub mod text;
 pub mod text_out;
 pub mod theme;
@@ -35,6 +36,8 @@ pub mod update;
 pub mod wording;
 pub mod work;
 
+mod console;
+mod desk;
 mod feed;
 mod gate;
 mod press;
@@ -43,4 +46,5 @@ mod terminal;
 
 pub use keys_file::{KeysError, load_keymap};
 pub use run::{Options, TuiError, run};
+pub use term::Images;
 pub use update::Exit;

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::tui::theme::Role;
+
 /// Terminals take this much base64 in one OSC 52, and some drop more without a word.
 const CLIPBOARD_MAX: usize = 74_994;
 
@@ -83,6 +85,36 @@ pub fn open(path: &Path, with: Reader) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::other(format!("{command}: {status}")))
+    }
+}
+
+/// What the operator is told about copied text: whether the clipboard took it, and where the file
+/// is.
+pub(super) fn copied(
+    what: &str,
+    is_in_clipboard: bool,
+    written: io::Result<PathBuf>,
+) -> (Role, String) {
+    match (is_in_clipboard, written) {
+        (true, Ok(path)) => (
+            Role::Muted,
+            format!("{what} copied; also in {}", path.display()),
+        ),
+        (false, Ok(path)) => (
+            Role::Warning,
+            format!(
+                "too long for the clipboard; the {what} is in {}",
+                path.display()
+            ),
+        ),
+        (true, Err(error)) => (
+            Role::Warning,
+            format!("{what} copied, but no file: {error}"),
+        ),
+        (false, Err(error)) => (
+            Role::Danger,
+            format!("too long for the clipboard, and no file: {error}"),
+        ),
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) fn press(app: &mut App, key: Key) -> Vec<Effect> {
             LaunchReply::Closed => Vec::new(),
             LaunchReply::Launch(command) => send(app, command),
         },
+        // Any key closes it.
+        Some(Overlay::About) => Vec::new(),
         Some(Overlay::Quit(choice)) => press_in_quit(app, key, choice),
         Some(Overlay::Confirm(question)) => press_in_confirm(app, key, question),
         Some(Overlay::Naming(question, typed)) => press_in_naming(app, key, question, typed),

@@ -1,108 +1,124 @@
 //! The terminal: taken at the start, given back at the end, whatever the end is.
 //!
-//! Invariant: while the console is up nothing but its draws writes to the terminal. `restore` is
-//! idempotent and is what drop, panic, signals and suspending have in common.
+//! Invariant: while the console is up nothing but its writer thread writes to the terminal.
+//! `restore` is idempotent and is what drop, panic, signals and suspending have in common.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io;
 use std::panic;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use crossterm::cursor::{Hide, Show};
-use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
-};
-use crossterm::terminal::{
-    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
-    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
-use crossterm::{execute, queue};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::process::{Signal, getpid, getsid, kill_current_process_group};
+use rustix::termios::tcgetwinsize;
 
 use crate::tui::app::App;
-use crate::tui::draw::{Drawn, draw};
+use crate::tui::draw::Drawn;
+use crate::tui::feed::Wake;
+use crate::tui::term::{
+    ENTER, MOUSE_OFF, MOUSE_ON, Painter, Writer, restore_bytes, write_directly,
+};
 
 /// Set while the terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// How often the process was continued. A mutex and a condition: the signal's thread tells, the
+/// loop waits.
+static CONTINUED: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
+/// A stop takes effect within this; that of a thread may be a little late.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
 /// A shell may still own the terminal for a moment after it continued us.
 const TAKE_TRIES: u32 = 10;
 
-type Backend = CrosstermBackend<BufWriter<Stdout>>;
+/// Room of a terminal that does not tell it.
+const USUAL_CELLS: (u16, u16) = (80, 24);
+
+/// Size of the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Columns and rows.
+    pub(super) cells: (u16, u16),
+    /// Pixels of a cell, width and height, if the terminal told the system.
+    pub(super) cell_px: Option<(u16, u16)>,
+}
+
+/// Asks the system how large the terminal is.
+pub(super) fn room() -> Room {
+    let Ok(size) = tcgetwinsize(io::stdout()) else {
+        return Room {
+            cells: USUAL_CELLS,
+            cell_px: None,
+        };
+    };
+    let cells = match (size.ws_col, size.ws_row) {
+        (0, _) | (_, 0) => USUAL_CELLS,
+        cells => cells,
+    };
+    let has_px = size.ws_xpixel > 0 && size.ws_ypixel > 0;
+    Room {
+        cells,
+        cell_px: has_px.then(|| (size.ws_xpixel / cells.0, size.ws_ypixel / cells.1)),
+    }
+}
 
 /// The terminal while it is ours; dropping it gives it back.
 pub(super) struct ConsoleTerminal {
-    terminal: Terminal<Backend>,
+    painter: Painter,
+    writer: Writer,
     mouse: bool,
 }
 
 impl ConsoleTerminal {
-    /// Takes the terminal: raw mode, alternate screen, pastes as one.
-    pub(super) fn take() -> io::Result<Self> {
-        // Colors are the theme's business. Left to itself crossterm answers NO_COLOR by resets
-        // that also clear the reverse video of the selection.
-        crossterm::style::force_color_output(true);
+    /// Takes the terminal: raw mode, alternate screen, pastes as one. `wakes` hears what becomes
+    /// of frames.
+    pub(super) fn take(wakes: SyncSender<Wake>) -> io::Result<Self> {
         install_panic_hook();
+        let stdout = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+        // A loop whose inbox is full comes by the writer's state anyway.
+        let writer = Writer::spawn(stdout, move |written| {
+            let _ = wakes.try_send(Wake::Written(written));
+        })?;
         enter()?;
-        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-        let terminal = Terminal::new(backend);
-        if terminal.is_err() {
-            restore();
-        }
+        writer.resume();
+        let (columns, rows) = room().cells;
         Ok(Self {
-            terminal: terminal?,
+            painter: Painter::new(columns, rows),
+            writer,
             mouse: false,
         })
     }
 
-    /// Draws; the terminal shows all of it or none.
-    pub(super) fn draw(&mut self, app: &App) -> io::Result<Drawn> {
-        let mut drawn = Drawn::default();
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| drawn = draw(app, frame))?;
-        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        Ok(drawn)
+    /// What draws.
+    pub(super) fn painter(&mut self) -> &mut Painter {
+        &mut self.painter
     }
 
-    /// Forgets what the terminal shows, so that the next draw writes every cell.
-    pub(super) fn repaint(&mut self) -> io::Result<()> {
-        // Not `Terminal::clear`: it asks the terminal where its cursor is, and waits for the answer.
-        execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
-        self.terminal.swap_buffers();
-        Ok(())
+    /// Draws into memory; `send` writes it.
+    pub(super) fn draw(&mut self, app: &App) -> Drawn {
+        let (columns, rows) = app.ui.size;
+        self.painter.set_size(columns, rows);
+        self.painter.paint(app)
     }
 
-    /// Writes an escape sequence that moves nothing on the screen.
-    pub(super) fn send(&mut self, sequence: &str) -> io::Result<()> {
-        let out = self.terminal.backend_mut();
-        out.write_all(sequence.as_bytes())?;
-        Write::flush(out)
+    /// Whether a frame is still being written.
+    pub(super) fn is_busy(&self) -> bool {
+        self.writer.is_busy()
     }
 
-    /// Lends the terminal to another program and takes it back when `work` ends.
-    pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
-        restore();
-        let result = work();
-        enter()?;
-        if self.mouse {
-            self.set_mouse(true)?;
-        }
-        self.repaint()?;
-        Ok(result)
+    /// Hands a frame to the writer; only when none is being written.
+    pub(super) fn send(&mut self, frame: Vec<u8>) {
+        self.writer.send(frame);
     }
 
-    /// Listens to the mouse, or not. Clicks and wheel only; moves are not asked for in vain, as
-    /// terminals send them anyway, but ignored.
-    pub(super) fn set_mouse(&mut self, listens: bool) -> io::Result<()> {
+    /// Listens to the mouse, or not, from the next frame on. Clicks and wheel only.
+    pub(super) fn set_mouse(&mut self, listens: bool) {
         self.mouse = listens;
-        if listens {
-            execute!(self.terminal.backend_mut(), EnableMouseCapture)
-        } else {
-            execute!(self.terminal.backend_mut(), DisableMouseCapture)
-        }
+        self.painter
+            .command(if listens { MOUSE_ON } else { MOUSE_OFF });
     }
 
     /// Goes back to the shell and returns when it continues us. `false` if there is none.
@@ -110,8 +126,19 @@ impl ConsoleTerminal {
         if getsid(None).is_ok_and(|session| session == getpid()) {
             return Ok(false);
         }
+        self.lend(|| {
+            let before = *lock_continued();
+            kill_current_process_group(Signal::STOP)?;
+            wait_until_continued(before);
+            Ok(true)
+        })?
+    }
+
+    /// Lends the terminal to whoever `work` leaves it to and takes it back when that ends. The
+    /// terminal keeps no picture meanwhile.
+    pub(super) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
         restore();
-        kill_current_process_group(Signal::STOP)?;
+        let result = work();
         let mut tries = 0;
         while let Err(error) = enter() {
             tries += 1;
@@ -120,11 +147,12 @@ impl ConsoleTerminal {
             }
             thread::yield_now();
         }
+        self.writer.resume();
         if self.mouse {
-            self.set_mouse(true)?;
+            self.set_mouse(true);
         }
-        self.repaint()?;
-        Ok(true)
+        self.painter.repaint();
+        Ok(result)
     }
 }
 
@@ -134,19 +162,32 @@ impl Drop for ConsoleTerminal {
     }
 }
 
+fn lock_continued() -> MutexGuard<'static, u64> {
+    CONTINUED.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process goes on after a stop.
+pub(super) fn note_continued() {
+    *lock_continued() += 1;
+    CONTINUED.1.notify_all();
+}
+
+/// Waits for the end of a stop. The signal stops one thread after the other: without waiting,
+/// this one would take the terminal back before the shell has it.
+fn wait_until_continued(before: u64) {
+    let count = lock_continued();
+    drop(
+        CONTINUED
+            .1
+            .wait_timeout_while(count, STOP_LIMIT, |count| *count == before),
+    );
+}
+
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
-    let entered = execute!(
-        io::stdout(),
-        EnterAlternateScreen,
-        EnableBracketedPaste,
-        Hide
-    );
-    if entered.is_err() {
-        restore();
-    }
-    entered
+    write_directly(ENTER);
+    Ok(())
 }
 
 /// Gives the terminal back if it is ours. What fails here fails because the terminal is gone.
@@ -154,16 +195,7 @@ pub(super) fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    let mut stdout = io::stdout();
-    let _ = execute!(
-        stdout,
-        EndSynchronizedUpdate,
-        DisableMouseCapture,
-        DisableBracketedPaste,
-        LeaveAlternateScreen,
-        Show
-    );
-    let _ = stdout.flush();
+    write_directly(&restore_bytes());
     let _ = disable_raw_mode();
 }
 

@@ -14,6 +14,7 @@ use crate::tui::page::Page;
 use crate::tui::picture::{PictureKey, Raster};
 use crate::tui::press::press;
 use crate::tui::rollout::wanted_changes;
+use crate::tui::term::{LinkFigures, Reply};
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::work::{Job, Worked};
@@ -37,6 +38,10 @@ pub enum Input {
     Resize(u16, u16),
     /// The console's clock, ms since its start.
     Clock(u64),
+    /// The terminal answered, with the bytes as they came.
+    Reply(Reply, String),
+    /// How the line to the terminal is.
+    Link(LinkFigures),
     /// The run went on.
     Events(Vec<Arc<Event>>),
     /// The run as a whole after a gap, and how many events were never shown.
@@ -146,6 +151,17 @@ pub fn update(app: &mut App, input: Input) -> Update {
         }
         Input::Clock(now_ms) => {
             dirty = tick(app, now_ms);
+            Vec::new()
+        }
+        Input::Reply(reply, raw) => {
+            app.ui.terminal.take(&reply, &raw);
+            dirty = app.ui.terminal.is_settled;
+            Vec::new()
+        }
+        Input::Link(figures) => {
+            // Never worth a drawing of its own: that would be answered, and so on.
+            app.ui.terminal.link = Some(figures);
+            dirty = false;
             Vec::new()
         }
         Input::Events(events) => {
@@ -296,7 +312,12 @@ fn tick(app: &mut App, now_ms: u64) -> bool {
         app.ui.message = None;
     }
     let shows_time = app.is_alive() || app.ui.lost.is_some();
-    forgot || expired || explains || shows_time && (reordered || now_ms / 1000 != before_s)
+    let settled = app.ui.terminal.tick(now_ms);
+    forgot
+        || expired
+        || explains
+        || settled
+        || shows_time && (reordered || now_ms / 1000 != before_s)
 }
 
 fn paste(app: &mut App, text: &str) -> Vec<Effect> {

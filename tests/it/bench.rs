@@ -1,5 +1,5 @@
 //! `arpo bench` through the built program. Only what virtual time decides is asserted: it is the
-//! same on every machine. Figures of decoding and training need PyTorch and are made by hand.
+//! same on every machine; of the console's figures only that they are there. Figures of decoding and training need PyTorch and are made by hand.
 
 use std::process::{Command, Output};
 
@@ -104,4 +104,43 @@ fn what_cannot_be_rehearsed_is_told() {
     let broken = ["rollout", "--desktops", "2", "--episodes", "2"];
     let broken = [&broken[..], &["--set", "env.simulated.faults.crash=1.0"]].concat();
     told(&broken, 1, "no episode came to its end");
+}
+
+#[test]
+fn the_consoles_figures_are_complete() {
+    let output = bench(&[
+        "console",
+        "--json",
+        "--seconds",
+        "1",
+        "--keys",
+        "2",
+        "--episodes",
+        "512",
+    ]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let figures: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    for load in ["osworld", "stress"] {
+        let load = &figures["loads"][load];
+        for name in [
+            "cpu_share",
+            "text_bytes_per_s",
+            "picture_bytes_per_s",
+            "frames_per_s",
+        ] {
+            assert!(load[name].as_f64().unwrap() >= 0.0, "{name}: {errors}");
+        }
+        for name in ["key_to_frame_p95_ms", "link_key_to_frame_p95_ms"] {
+            // A key that shows nothing counts as five seconds.
+            let ms = load[name].as_f64().unwrap();
+            assert!(ms > 0.0 && ms < 5_000.0, "{name} {ms}: {errors}");
+        }
+    }
+    for name in ["attach_ms", "rss_mb"] {
+        assert!(figures[name].as_f64().unwrap() > 0.0, "{name}");
+    }
+    // A run that stands still is not drawn again.
+    assert_eq!(figures["idle_bytes_per_s"].as_f64(), Some(0.0));
 }

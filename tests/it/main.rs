@@ -5,10 +5,12 @@
 mod actions;
 mod attach;
 mod bench;
+mod bytes;
 mod ctl;
 mod doctor;
 #[cfg(feature = "torch")]
 mod live;
+mod pictures;
 mod profiles;
 mod prompt;
 mod protocols;

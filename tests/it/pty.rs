@@ -2,20 +2,66 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use arpo::screen::encode_png;
 use arpo::store::{Line, RunDir};
+use arpo::tui::picture::PLACEHOLDER;
 use arpo::types::{ScreenSize, Screenshot};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::pictures::{Decoded, desktop, kitty_commands, mean_error, sixel_pictures};
 use crate::tui::recorded_events;
 
 /// A machine under load is slow, not wrong; the console answers within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Which terminal a test plays, by what it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plays {
+    /// It answers nothing.
+    Dumb,
+    /// It has no pictures.
+    Xterm,
+    /// It has pictures at placeholders.
+    Kitty,
+    /// It has sixel.
+    Foot,
+}
+
+impl Plays {
+    /// What it says to a question, and the question.
+    fn answers(self) -> Vec<(&'static str, &'static str)> {
+        let (brand, attributes) = match self {
+            Plays::Dumb => return Vec::new(),
+            Plays::Xterm => ("\x1bP>|XTerm(379)\x1b\\", "\x1b[?64;1;2c"),
+            Plays::Kitty => ("\x1bP>|kitty(0.42.2)\x1b\\", "\x1b[?62c"),
+            Plays::Foot => ("\x1bP>|foot(1.16.2)\x1b\\", "\x1b[?62;4;22c"),
+        };
+        let mut answers = vec![
+            ("\x1b[>q", brand),
+            ("\x1b[16t", "\x1b[6;20;10t"),
+            ("\x1b[?2026$p", "\x1b[?2026;2$y"),
+            ("\x1b]11;?", "\x1b]11;rgb:0000/0000/0000\x1b\\"),
+            ("\x1b[c", attributes),
+            ("\x1b[5n", "\x1b[0n"),
+        ];
+        match self {
+            Plays::Kitty => answers.push(("\x1b_Gi=31", "\x1b_Gi=31;OK\x1b\\")),
+            Plays::Foot => answers.push(("\x1b[?1;1;0S", "\x1b[?1;0;64S")),
+            Plays::Dumb | Plays::Xterm => {}
+        }
+        answers
+    }
+}
+
+/// Longest question.
+const QUESTION: usize = 16;
 
 /// The executable on a pseudo-terminal, and what its screen shows.
 pub(crate) struct Session {
@@ -25,6 +71,11 @@ pub(crate) struct Session {
     output: Receiver<Vec<u8>>,
     screen: vt100::Parser,
     raw: Vec<u8>,
+    plays: Plays,
+    /// How much of the output was looked through for questions.
+    heard: usize,
+    /// While set, nobody reads.
+    is_stalled: Arc<AtomicBool>,
 }
 
 fn size(rows: u16, cols: u16) -> PtySize {
@@ -43,12 +94,31 @@ impl Session {
 
     /// Starts `arpo` with `arguments`.
     pub(crate) fn start(arguments: &[&str], env: &[(&str, &str)]) -> Self {
-        let pty = native_pty_system().openpty(size(24, 80)).unwrap();
+        Self::start_on(Plays::Xterm, (24, 80), arguments, env)
+    }
+
+    /// The same on some terminal of some size, rows and columns.
+    pub(crate) fn start_on(
+        plays: Plays,
+        room: (u16, u16),
+        arguments: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_arpo"));
         command.args(arguments);
+        Self::spawn(plays, room, command, env)
+    }
+
+    fn spawn(
+        plays: Plays,
+        (rows, columns): (u16, u16),
+        mut command: CommandBuilder,
+        env: &[(&str, &str)],
+    ) -> Self {
+        let pty = native_pty_system().openpty(size(rows, columns)).unwrap();
         command.cwd(env!("CARGO_MANIFEST_DIR"));
         command.env("TERM", "xterm-256color");
-        for name in ["NO_COLOR", "COLORTERM"] {
+        for name in ["NO_COLOR", "COLORTERM", "TMUX", "STY"] {
             command.env_remove(name);
         }
         // Nobody's own keys.
@@ -60,16 +130,21 @@ impl Session {
         drop(pty.slave);
         let mut reader = pty.master.try_clone_reader().unwrap();
         let (sender, output) = channel();
+        let is_stalled = Arc::new(AtomicBool::new(false));
+        let stalls = Arc::clone(&is_stalled);
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 if sender.send(buffer[..count].to_vec()).is_err() {
                     return;
                 }
+                while stalls.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(5));
+                }
             }
         });
         let keys = pty.master.take_writer().unwrap();
-        let screen = vt100::Parser::new(24, 80, 0);
+        let screen = vt100::Parser::new(rows, columns, 0);
         Self {
             child,
             master: pty.master,
@@ -77,6 +152,9 @@ impl Session {
             output,
             screen,
             raw: Vec::new(),
+            plays,
+            heard: 0,
+            is_stalled,
         }
     }
 
@@ -110,6 +188,51 @@ impl Session {
     fn take(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
         self.raw.extend_from_slice(bytes);
+        while let Some((length, answer)) = self.next_question() {
+            self.heard += length;
+            // The executable may be gone by now.
+            let _ = self.keys.write_all(answer.as_bytes());
+            let _ = self.keys.flush();
+        }
+        self.heard = self.heard.max(self.raw.len().saturating_sub(QUESTION));
+    }
+
+    /// Up to the end of the next question, and the answer to it.
+    fn next_question(&self) -> Option<(usize, &'static str)> {
+        let unheard = &self.raw[self.heard..];
+        let found = self
+            .plays
+            .answers()
+            .into_iter()
+            .filter_map(|(question, answer)| {
+                let question = question.as_bytes();
+                let at = unheard
+                    .windows(question.len())
+                    .position(|window| window == question)?;
+                Some((at + question.len(), answer))
+            });
+        found.min_by_key(|(end, _)| *end)
+    }
+
+    /// Reads until the output contains `text`, from `from` on.
+    #[track_caller]
+    fn wait_for_bytes(&mut self, from: usize, text: &[u8]) {
+        while !self.raw[from..]
+            .windows(text.len())
+            .any(|window| window == text)
+        {
+            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
+                panic!("no {:?}", text.escape_ascii().to_string());
+            };
+            self.take(&bytes);
+        }
+    }
+
+    /// Whether lines are edited and echoed by the terminal, as a shell leaves it.
+    fn is_cooked(&self) -> bool {
+        const CANONICAL_AND_ECHO: u64 = 0o12;
+        let termios = self.master.get_termios().unwrap();
+        u64::from(termios.local_flags.bits()) & CANONICAL_AND_ECHO == CANONICAL_AND_ECHO
     }
 
     fn resize(&mut self, rows: u16, cols: u16) {
@@ -124,7 +247,13 @@ impl Session {
 
     /// Waits for its end and checks that the terminal is as it was.
     #[track_caller]
-    pub(crate) fn check_restored(mut self) -> u32 {
+    pub(crate) fn check_restored(self) -> u32 {
+        self.end().0
+    }
+
+    /// Waits for its end, checks that the terminal is as it was, and returns all output.
+    #[track_caller]
+    fn end(mut self) -> (u32, Vec<u8>) {
         let status = self.child.wait().unwrap();
         while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
             self.take(&bytes);
@@ -139,13 +268,24 @@ impl Session {
             "{}",
             screen.contents()
         );
-        status.exit_code()
+        assert!(self.is_cooked(), "the terminal is left raw");
+        for mode in ["\x1b[?2026l", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"] {
+            let mode = mode.as_bytes();
+            let last = self.raw.len().saturating_sub(400);
+            assert!(
+                self.raw[last..]
+                    .windows(mode.len())
+                    .any(|bytes| bytes == mode),
+                "{} is not among the last bytes",
+                mode.escape_ascii()
+            );
+        }
+        (status.exit_code(), self.raw)
     }
 }
 
 /// A run's folder with the script's events and a picture for each of them.
 fn record_run(root: &Path) {
-    let run = RunDir::create(root, "").unwrap();
     let shot = Screenshot::new(
         ScreenSize {
             width: 8,
@@ -153,7 +293,12 @@ fn record_run(root: &Path) {
         },
         vec![200; 8 * 6 * 3],
     );
-    let png = encode_png(&shot).unwrap();
+    record_run_of(root, &shot);
+}
+
+fn record_run_of(root: &Path, shot: &Screenshot) {
+    let run = RunDir::create(root, "").unwrap();
+    let png = encode_png(shot).unwrap();
     let mut log = run.create_log().unwrap();
     for event in recorded_events() {
         if let arpo::event::EventKind::ObservationTaken { image, .. } = &event.kind {
@@ -333,4 +478,184 @@ fn plain_output_is_one_line_an_event() {
         assert_eq!(text.lines().count(), recorded_events().len() + 1);
         assert!(text.contains(" step finished episode="), "{text}");
     }
+}
+
+/// What is recorded, scaled as a terminal was sent it.
+fn scaled_desktop(decoded: &Decoded) -> Vec<[u8; 3]> {
+    let width = decoded.width as u32;
+    let height = (decoded.pixels.len() / decoded.width) as u32;
+    let scaled = arpo::screen::thumbnail(&desktop(), width, height).unwrap();
+    let pixels = scaled.rgb().chunks_exact(3);
+    pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect()
+}
+
+#[test]
+fn kitty_gets_pictures_by_id_and_keeps_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run_of(&root, &desktop());
+    let arguments = ["show", root.to_str().unwrap()];
+    let mut session = Session::start_on(Plays::Kitty, (40, 120), &arguments, &[]);
+    session.wait_for("by attention");
+    session.wait_for(&PLACEHOLDER.to_string());
+    // Many at a time, then one, then none; a popup over them.
+    session.press("z");
+    session.wait_for_bytes(0, b"i=10944515,");
+    session.press("z?");
+    session.wait_for("asks the engine");
+    session.press("\x1b");
+    session.wait_until_gone("asks the engine");
+    let before = session.raw.len();
+    session.press("3");
+    session.wait_for("Group std");
+    session.wait_until_gone(&PLACEHOLDER.to_string());
+    session.wait_for_bytes(before, b"a=d,d=I");
+    session.press("1");
+    session.wait_for(&PLACEHOLDER.to_string());
+    session.press("q");
+    let (status, raw) = session.end();
+    assert_eq!(status, 0);
+    let mut kept = std::collections::BTreeSet::new();
+    let mut sent = 0;
+    for command in kitty_commands(&raw) {
+        let id = command.key('i').unwrap().to_owned();
+        match command.key('a') {
+            Some("T") => {
+                let decoded = command.picture();
+                let error = mean_error(&decoded.pixels, &scaled_desktop(&decoded));
+                // Marks of clicks are not in the expected picture.
+                assert!(error < 12.0, "picture {id} is off by {error:.2}");
+                kept.insert(id);
+                sent += 1;
+            }
+            Some("d") => {
+                kept.remove(&id);
+            }
+            action => assert_eq!(action, Some("q")),
+        }
+    }
+    assert!(sent >= 4, "{sent} pictures");
+    assert!(kept.is_empty(), "left behind: {kept:?}");
+}
+
+#[test]
+fn sixel_is_drawn_once_and_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run_of(&root, &desktop());
+    let arguments = ["show", root.to_str().unwrap()];
+    let mut session = Session::start_on(Plays::Foot, (40, 120), &arguments, &[]);
+    session.wait_for("by attention");
+    session.wait_for_bytes(0, b"\x1bP0;1q");
+    let before = session.raw.len();
+    session.press("3");
+    session.wait_for("Group std");
+    session.wait_for_bytes(before, b"\x1b8");
+    session.press("q");
+    let (_, raw) = session.end();
+    let pictures = sixel_pictures(&raw);
+    assert!(!pictures.is_empty());
+    for decoded in &pictures {
+        let error = mean_error(&decoded.pixels, &scaled_desktop(decoded));
+        assert!(error < 12.0, "off by {error:.2}");
+    }
+}
+
+#[test]
+fn a_terminal_without_pictures_or_answers_gets_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run_of(&root, &desktop());
+    let path = root.to_str().unwrap();
+    let in_tmux = [("TERM", "tmux-256color")];
+    for (plays, arguments, env) in [
+        (Plays::Dumb, vec!["show", path], &[][..]),
+        (Plays::Xterm, vec!["show", path], &[]),
+        (Plays::Kitty, vec!["show", path, "--images", "cells"], &[]),
+        (Plays::Kitty, vec!["show", path, "--images", "half"], &[]),
+        (Plays::Kitty, vec!["show", path], &in_tmux),
+    ] {
+        let mut session = Session::start_on(plays, (40, 120), &arguments, env);
+        session.wait_for("by attention");
+        session.wait_for("▄");
+        session.press(":about\r");
+        session.wait_for("any key closes");
+        session.press("q");
+        session.wait_until_gone("any key closes");
+        session.press("q");
+        let (_, raw) = session.end();
+        let commands = kitty_commands(&raw);
+        let sent = commands.iter().filter(|one| one.key('a') == Some("T"));
+        assert_eq!(sent.count(), 0, "{plays:?} {arguments:?}");
+        assert_eq!(sixel_pictures(&raw).len(), 0, "{plays:?} {arguments:?}");
+    }
+}
+
+#[test]
+fn an_idle_console_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run(&root);
+    let mut session = Session::show(&root, &[]);
+    session.wait_for("by attention");
+    // A recorded run has no clock: after pictures and answers have come, there is silence.
+    while let Ok(bytes) = session.output.recv_timeout(Duration::from_secs(3)) {
+        session.take(&bytes);
+        assert!(session.raw.len() < 100_000, "it never rests");
+    }
+    session.press("q");
+    session.check_restored();
+}
+
+#[test]
+fn a_terminal_that_stands_still_can_be_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run(&root);
+    let mut session = Session::show(&root, &[]);
+    session.wait_for("by attention");
+    session.is_stalled.store(true, Ordering::Relaxed);
+    for _ in 0..200 {
+        session.press("3412");
+    }
+    session.signal(Signal::TERM);
+    // It ends although nobody reads; what it wrote last is still there to be read.
+    session.child.wait().unwrap();
+    session.is_stalled.store(false, Ordering::Relaxed);
+    session.check_restored();
+}
+
+#[test]
+fn a_shell_gets_its_terminal_back_while_the_console_sleeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("run");
+    record_run_of(&root, &desktop());
+    let mut command = CommandBuilder::new("bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    command.env("PS1", "prompt> ");
+    let mut session = Session::spawn(Plays::Kitty, (40, 120), command, &[]);
+    session.wait_for("prompt>");
+    let line = format!("{} show {}\r", env!("CARGO_BIN_EXE_arpo"), root.display());
+    session.press(&line);
+    session.wait_for("by attention");
+    session.wait_for(&PLACEHOLDER.to_string());
+    for _ in 0..2 {
+        let before = session.raw.len();
+        session.press("\x1a");
+        session.wait_for_bytes(before, b"a=d,d=I");
+        session.wait_for_bytes(before, b"\x1b[?1049l");
+        session.wait_for("Stopped");
+        assert!(!session.screen.screen().alternate_screen());
+        assert!(!session.screen.screen().hide_cursor());
+        session.press("stty -a\r");
+        session.wait_for(" icanon");
+        let before = session.raw.len();
+        session.press("clear; fg\r");
+        session.wait_for("by attention");
+        session.wait_for_bytes(before, b"a=T,U=1");
+    }
+    session.press("q");
+    session.wait_until_gone("by attention");
+    session.press("exit\r");
+    session.check_restored();
 }

@@ -15,7 +15,8 @@ use std::{env, fs};
 use arpo::event::{Command, CommandStatus, Event, EventKind, RunState, SafePoint, TrainerState};
 use arpo::tui::app::{App, Link, Overlay, Screen, SentStatus};
 use arpo::tui::draw::{Drawn, draw};
-use arpo::tui::picture::Raster;
+use arpo::tui::picture::{EncodeJob, PictureKey, Raster, encode};
+use arpo::tui::term::{Form, Graphics};
 use arpo::tui::theme::{ColorDepth, Theme};
 use arpo::tui::update::{Effect, Exit, Input, Target, update};
 use arpo::types::{ScreenSize, Screenshot};
@@ -53,7 +54,7 @@ fn check_file(path: &Path, actual: &str) {
     );
 }
 
-fn app(depth: ColorDepth) -> App {
+pub(crate) fn app(depth: ColorDepth) -> App {
     let run = RunState::from_events(&recorded_events());
     App::new(
         run,
@@ -63,7 +64,7 @@ fn app(depth: ColorDepth) -> App {
     )
 }
 
-fn press(app: &mut App, keys: &str) -> Vec<Effect> {
+pub(crate) fn press(app: &mut App, keys: &str) -> Vec<Effect> {
     let key = |name: &str| Input::Key(name.parse().unwrap());
     keys.split_whitespace()
         .flat_map(|name| update(app, key(name)).effects)
@@ -71,7 +72,7 @@ fn press(app: &mut App, keys: &str) -> Vec<Effect> {
 }
 
 /// A picture in place of every screenshot: a window with a title bar on a gray desktop.
-fn window(columns: u16, rows: u16) -> Raster {
+pub(crate) fn window(key: &PictureKey) -> Raster {
     let (width, height) = (64, 48);
     let pixel = |x: u32, y: u32| match (x, y) {
         (10..54, 8..12) => [40, 60, 120],
@@ -82,10 +83,10 @@ fn window(columns: u16, rows: u16) -> Raster {
         .flat_map(|y| (0..width).flat_map(move |x| pixel(x, y)))
         .collect();
     let shot = Screenshot::new(ScreenSize { width, height }, rgb);
-    Raster::from_screenshot(&shot, columns, rows).unwrap()
+    Raster::with_grain(&shot, key.columns, key.rows, key.grain).unwrap()
 }
 
-fn draw_once(app: &App, terminal: &mut Terminal<TestBackend>) -> Drawn {
+pub(crate) fn draw_once(app: &App, terminal: &mut Terminal<TestBackend>) -> Drawn {
     let mut drawn = Drawn::default();
     terminal.draw(|frame| drawn = draw(app, frame)).unwrap();
     drawn
@@ -98,7 +99,7 @@ fn draw_at(app: &mut App, width: u16, height: u16) -> Terminal<TestBackend> {
     let drawn = draw_once(app, &mut terminal);
     app.ui.pictures.want(&drawn.pictures);
     for key in drawn.pictures {
-        let raster = Arc::new(window(key.columns, key.rows));
+        let raster = Arc::new(window(&key));
         update(app, Input::Picture(key, Ok(raster)));
     }
     draw_once(app, &mut terminal);
@@ -524,6 +525,38 @@ fn no_size_and_no_screen_panics() {
         shift = (shift + 5) % 27;
         for (width, height) in [(1, 1), (2, 1), (1, 60), (200, 1), (200, 60), (79, 23)] {
             draw_at(&mut app, width, height);
+        }
+    }
+}
+
+#[test]
+fn pictures_of_the_terminal_fit_any_size() {
+    for form in [Form::Kitty, Form::Sixel(64), Form::Off] {
+        let mut app = app(ColorDepth::True);
+        app.ui.terminal.graphics = Graphics::all(form);
+        for keys in ["", "z", "enter", "v", "?", "esc q"] {
+            press(&mut app, keys);
+            for (width, height) in [(1, 1), (20, 5), (80, 24), (83, 25), (120, 40)] {
+                let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+                update(&mut app, Input::Resize(width, height));
+                let drawn = draw_once(&app, &mut terminal);
+                for wanted in drawn.wanted {
+                    let area = wanted.area;
+                    assert!(area.right() <= width && area.bottom() <= height, "{area:?}");
+                    let raster = Arc::new(window(&wanted.key));
+                    let job = EncodeJob {
+                        wanted,
+                        raster,
+                        colors: 16,
+                        depth: ColorDepth::True,
+                    };
+                    let placed = encode(&job).unwrap().placed;
+                    app.ui.slots.put(job.wanted.slot, placed);
+                }
+                let drawn = draw_once(&app, &mut terminal);
+                assert!(drawn.wanted.iter().all(|wanted| wanted.is_update));
+                app.ui.slots.take_unwanted(&drawn.wanted);
+            }
         }
     }
 }

@@ -53,13 +53,37 @@ pub(super) fn peak_bytes() -> Option<u64> {
     status_bytes("VmHWM:").ok()
 }
 
+/// The same of another process.
+pub(super) fn peak_of(pid: u32) -> anyhow::Result<u64> {
+    status_bytes_of(&format!("/proc/{pid}/status"), "VmHWM:")
+}
+
+/// Seconds that a process has kept a core busy.
+pub(super) fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    // The name, in parentheses, may contain anything; user and system ticks are the 12th and
+    // 13th field after it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<u64>().ok())
+        .sum();
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
 /// A size out of what Linux says of this process.
 fn status_bytes(name: &str) -> anyhow::Result<u64> {
-    const PATH: &str = "/proc/self/status";
-    let status = std::fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
+    status_bytes_of("/proc/self/status", name)
+}
+
+fn status_bytes_of(path: &str, name: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.trim().strip_suffix(" kB"))
         .and_then(|kib| kib.parse::<u64>().ok())
         .map(|kib| kib * 1024)
-        .with_context(|| format!("{PATH} has no {name}"))
+        .with_context(|| format!("{path} has no {name}"))
 }

@@ -1,6 +1,9 @@
 //! `arpo bench`: figures, as ratios where a peer exists. Those that need libtorch are made by
 //! `arpo-engine`.
 
+mod console;
+mod fleet;
+mod line;
 mod memory;
 mod rollout;
 
@@ -10,6 +13,7 @@ use crate::cli::args::ProfileArgs;
 use crate::cli::engine;
 use crate::config::{ConfigError, Profile, Resolved};
 
+pub use console::ConsoleArgs;
 pub use rollout::RolloutArgs;
 
 /// Measure, beside a peer where there is one
@@ -25,6 +29,8 @@ pub struct Args {
 pub enum Bench {
     /// An epoch of slow desktops in virtual time beside what desktops and policy bound it to
     Rollout(RolloutArgs),
+    /// The console on a fleet of 256 desktops: its cost, its answers, its bytes
+    Console(ConsoleArgs),
     /// Replies of the embedded policy beside transformers.generate and a hand-batched loop
     Decode(PeerArgs),
     /// Updates of the embedded trainer beside a hand-batched loop
@@ -60,6 +66,7 @@ fn resolve_or(args: &ProfileArgs, default: &str) -> Result<Resolved, ConfigError
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.what {
         Bench::Rollout(args) => rollout::run(args),
+        Bench::Console(args) => console::run(args),
         Bench::Decode(args) | Bench::Train(args) => {
             // A bad profile is told without starting the engine.
             args.resolve()?;

@@ -187,6 +187,19 @@ const fn row(
     }
 }
 
+/// A row without keys that takes an argument.
+const fn with_argument(
+    name: &'static str,
+    argument: &'static str,
+    doc: &'static str,
+    run: fn(&mut App, &str) -> Vec<Effect>,
+) -> CommandRow {
+    CommandRow {
+        argument,
+        ..row(name, &[], Scope::Global, "", doc, run)
+    }
+}
+
 /// A row that asks something of the engine.
 const fn operator(
     name: &'static str,
@@ -1090,6 +1103,26 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Draw frames, charts and marks in ASCII, or stop doing so.",
         view::ascii,
+    ),
+    with_argument(
+        "images",
+        "auto|kitty|sixel|cells|half|off",
+        "Show pictures so from now on.",
+        view::images,
+    ),
+    with_argument(
+        "picture-rate",
+        "KILOBYTES",
+        "Let pictures take at most this many kilobytes a second.",
+        view::picture_rate,
+    ),
+    row(
+        "about",
+        &[],
+        GLOBAL,
+        "",
+        "Show what the terminal can do, what it answered, how the line to it is.",
+        view::about,
     ),
     row(
         "mouse",

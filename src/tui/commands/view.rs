@@ -120,6 +120,42 @@ pub(super) fn mouse(app: &mut App, _: &str) -> Vec<Effect> {
     vec![Effect::Mouse(app.ui.mouse)]
 }
 
+/// Shows pictures as the argument says.
+pub(super) fn images(app: &mut App, argument: &str) -> Vec<Effect> {
+    match argument.parse() {
+        Ok(images) => {
+            app.ui.terminal.choose(images);
+            let graphics = app.ui.terminal.graphics;
+            let why = app.ui.terminal.why.clone();
+            app.say(Role::Muted, format!("pictures: {} ({why})", graphics.focus));
+        }
+        Err(error) => app.say(Role::Danger, error),
+    }
+    Vec::new()
+}
+
+pub(super) fn picture_rate(app: &mut App, argument: &str) -> Vec<Effect> {
+    match argument.parse::<u32>() {
+        Ok(kilobytes) => {
+            app.ui.terminal.picture_rate = u64::from(kilobytes) * 1_000;
+            app.say(
+                Role::Muted,
+                format!("pictures take at most {kilobytes} kB/s"),
+            );
+        }
+        Err(_) => app.say(
+            Role::Danger,
+            format!("picture-rate takes kilobytes a second, for instance 100, not {argument:?}"),
+        ),
+    }
+    Vec::new()
+}
+
+pub(super) fn about(app: &mut App, _: &str) -> Vec<Effect> {
+    app.ui.overlay = Some(Overlay::About);
+    Vec::new()
+}
+
 pub(super) fn redraw(app: &mut App, _: &str) -> Vec<Effect> {
     app.ui.pictures.forget_failures();
     vec![Effect::Repaint]

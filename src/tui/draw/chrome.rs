@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use crate::event::{PhaseState, RunState, TrainerState};
 use crate::tui::app::{App, Link, SCREENS, SentCommand, SentStatus};
+use crate::tui::term::LinkFigures;
 use crate::tui::text::{one_line, width};
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
@@ -87,6 +88,7 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
             Role::Muted,
         ));
     }
+    pieces.extend(link_words(app.ui.terminal.link));
     pieces.push((figures::time(app.run_now_ms()), Role::Muted));
     let mut spaced = Vec::new();
     let mut used = 0;
@@ -101,6 +103,24 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
     }
     spaced.push((" ".to_owned(), Role::Text));
     spaced
+}
+
+/// The line to the terminal: `42ms 18kB/s`, `~` before a rate that is only a bound, `!` where
+/// pictures are worse for its sake.
+fn link_words(link: Option<LinkFigures>) -> Option<(String, Role)> {
+    let link = link?;
+    let Some(round_trip_ms) = link.round_trip_ms else {
+        return Some(("link ?".to_owned(), Role::Warning));
+    };
+    let bound = if link.is_bound { "~" } else { "" };
+    let rate = link.goodput.map_or(String::new(), |goodput| {
+        format!(" {bound}{}B/s", figures::count(goodput))
+    });
+    let text = format!("{round_trip_ms}ms{rate}");
+    if !link.is_degraded {
+        return Some((text, Role::Muted));
+    }
+    Some((text + "!", Role::Warning))
 }
 
 /// The role of the trainer's state.

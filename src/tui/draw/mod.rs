@@ -1,6 +1,7 @@
 //! The App as cells of a terminal. Drawing reads and never changes; what it would have liked to
 //! have (pictures) and where things can be clicked is its result.
 
+mod about;
 mod ascii;
 mod cards;
 mod chrome;
@@ -28,7 +29,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::tui::app::{App, Glyphs, Overlay, Screen};
 use crate::tui::layout::SizeClass;
-use crate::tui::picture::PictureKey;
+use crate::tui::picture::{PictureKey, Wanted};
 use crate::tui::update::Target;
 
 pub use cards::fleet_cards_across;
@@ -42,6 +43,8 @@ pub struct Drawn {
     pub pictures: Vec<PictureKey>,
     /// Frames drawn as the one that has the keys.
     pub focused: usize,
+    /// Pictures among them that the terminal is to show by itself.
+    pub wanted: Vec<Wanted>,
     /// Where a click means something, later ones above earlier ones.
     pub targets: Vec<(Rect, Target)>,
 }
@@ -122,5 +125,6 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
         Some(Overlay::Naming(question, typed)) => {
             overlay::draw_naming(sketch, area, question, typed);
         }
+        Some(Overlay::About) => about::draw(sketch, area),
     }
 }

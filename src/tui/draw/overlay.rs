@@ -17,7 +17,7 @@ use super::sketch::FrameTitle;
 /// Proposals shown at once.
 const PROPOSALS: usize = 10;
 
-fn popup(area: Rect, width: u16, height: u16) -> Rect {
+pub(super) fn popup(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (area.width.min(width), area.height.min(height));
     Rect {
         x: area.x + (area.width - width) / 2,

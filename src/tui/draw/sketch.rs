@@ -6,9 +6,14 @@ use ratatui::style::Style;
 use ratatui::symbols::border;
 use ratatui::widgets::{Block, Widget};
 
-use crate::tui::app::{App, Glyphs};
+use crate::tui::app::{App, Glyphs, Screen};
+use crate::tui::fleet::FleetLayout;
 use crate::tui::focus::explains;
-use crate::tui::picture::{Mark, PictureKey, PictureState, Raster, draw_raster};
+use crate::tui::picture::{
+    Grain, MAX_SLOTS, Mark, PictureKey, PictureState, Protocol, Quality, Shown, Wanted, centered,
+    draw_placeholders, draw_raster,
+};
+use crate::tui::term::{Blocks, Form};
 use crate::tui::text::{fit, width, wrap};
 use crate::tui::theme::Role;
 use crate::types::ImageHash;
@@ -27,6 +32,14 @@ pub struct Sketch<'a> {
     pub is_over: bool,
     /// Whether frames drawn now are parts of a pane: the focused one is what is selected there.
     pub is_inside: bool,
+}
+
+/// What a picture shows.
+struct Subject<'a> {
+    image: &'a ImageHash,
+    /// An earlier one of the same episode.
+    older: Option<&'a ImageHash>,
+    mark: Option<&'a Mark>,
 }
 
 /// Title and state of a framed pane.
@@ -207,30 +220,149 @@ impl<'a> Sketch<'a> {
             self.center(area, "no screenshot yet", Role::Muted);
             return;
         };
+        let graphics = self.app.ui.terminal.graphics;
+        let is_tile =
+            self.app.ui.screen == Screen::Fleet && self.app.ui.fleet.layout == FleetLayout::Cards;
+        let is_focus = !is_tile && self.drawn.pictures.is_empty();
+        let form = if is_focus {
+            graphics.focus
+        } else {
+            graphics.tiles
+        };
+        if form == Form::Off {
+            self.center(area, "pictures are off", Role::Muted);
+        } else if let Some(protocol) = self.protocol_for(form, area) {
+            let subject = Subject { image, older, mark };
+            self.terminal_picture(area, &subject, protocol, is_focus);
+        } else {
+            self.character_picture(area, image, older, mark);
+        }
+    }
+
+    /// How the terminal is given a picture in `area`; `None` for characters.
+    fn protocol_for(&self, form: Form, area: Rect) -> Option<Protocol> {
+        let is_full = self.drawn.wanted.len() >= MAX_SLOTS;
+        match form {
+            Form::Kitty if !is_full && self.app.ui.quality > Quality::Cells => {
+                Some(Protocol::Kitty)
+            }
+            // In the last row it would scroll the screen.
+            Form::Sixel(colors) if !is_full && area.bottom() < self.buffer.area.bottom() => {
+                Some(Protocol::Sixel(colors))
+            }
+            Form::Kitty | Form::Sixel(_) | Form::Cells(_) | Form::Off => None,
+        }
+    }
+
+    /// A picture that the terminal shows by itself: its cells name it, or are left to it.
+    fn terminal_picture(
+        &mut self,
+        area: Rect,
+        subject: &Subject<'_>,
+        protocol: Protocol,
+        is_focus: bool,
+    ) {
+        // What is drawn once is drawn over everything, popups too.
+        let is_sixel = protocol != Protocol::Kitty;
+        if is_sixel && self.app.ui.overlay.is_some() {
+            return;
+        }
+        let most = if is_sixel {
+            u16::MAX
+        } else {
+            self.app.ui.quality.most_px(is_focus)
+        };
+        let key = PictureKey {
+            image: subject.image.clone(),
+            columns: area.width,
+            rows: area.height,
+            grain: Grain::Pixels {
+                cell: self.app.ui.terminal.cell_px(),
+                most,
+            },
+        };
+        self.drawn.pictures.push(key.clone());
+        let mut wanted = Wanted {
+            slot: self.drawn.wanted.len(),
+            key,
+            mark: subject.mark.cloned(),
+            area,
+            protocol,
+            is_focus,
+            is_update: false,
+        };
+        let app = self.app;
+        match app.ui.slots.shown_for(&wanted, subject.older) {
+            Some(placed) => {
+                wanted.is_update = true;
+                let (columns, rows) = placed.cells;
+                if !is_sixel {
+                    draw_placeholders(placed.id, centered(columns, rows, area), self.buffer);
+                }
+            }
+            // Text under a picture that is drawn once would be wiped through it.
+            None if is_sixel => {}
+            None => match app.ui.pictures.get(&wanted.key) {
+                Some(PictureState::Failed(reason)) => {
+                    self.center(area, &format!("no picture: {reason}"), Role::Danger);
+                }
+                _ => self.center(area, "loading", Role::Muted),
+            },
+        }
+        self.drawn.wanted.push(wanted);
+    }
+
+    /// A picture of characters.
+    fn character_picture(
+        &mut self,
+        area: Rect,
+        image: &ImageHash,
+        older: Option<&ImageHash>,
+        mark: Option<&Mark>,
+    ) {
+        let glyphs = match self.app.ui.terminal.graphics.tiles {
+            Form::Cells(glyphs) => glyphs,
+            Form::Kitty | Form::Sixel(_) | Form::Off => Blocks::Quadrants,
+        };
         let key = |image: &ImageHash| PictureKey {
             image: image.clone(),
             columns: area.width,
             rows: area.height,
+            grain: Grain::Cells(glyphs),
         };
         let wanted = key(image);
-        let app = self.app;
-        match app.ui.pictures.get(&wanted) {
-            Some(PictureState::Ready(raster)) => self.raster(raster, mark, area),
-            Some(PictureState::Failed(reason)) => {
+        let pictures = &self.app.ui.pictures;
+        let before = older.and_then(|older| pictures.get(&key(older)));
+        let before = match before {
+            Some(PictureState::Ready(raster)) => Some(&**raster),
+            _ => None,
+        };
+        let depth = self.app.ui.theme.depth();
+        match (pictures.get(&wanted), before) {
+            (Some(PictureState::Ready(raster)), before) => {
+                let shown = Shown {
+                    raster,
+                    mark,
+                    before,
+                };
+                draw_raster(shown, area, depth, self.buffer);
+            }
+            (Some(PictureState::Failed(reason)), _) => {
                 self.center(area, &format!("no picture: {reason}"), Role::Danger);
             }
-            Some(PictureState::Loading) | None => {
-                match older.and_then(|older| app.ui.pictures.get(&key(older))) {
-                    Some(PictureState::Ready(raster)) => self.raster(raster, None, area),
-                    _ => self.center(area, "loading", Role::Muted),
-                }
+            (Some(PictureState::Loading) | None, Some(raster)) => {
+                let shown = Shown {
+                    raster,
+                    mark: None,
+                    before: None,
+                };
+                draw_raster(shown, area, depth, self.buffer);
+            }
+            (Some(PictureState::Loading) | None, None) => {
+                self.center(area, "loading", Role::Muted);
             }
         }
         self.drawn.pictures.push(wanted);
-    }
-
-    fn raster(&mut self, raster: &Raster, mark: Option<&Mark>, area: Rect) {
-        draw_raster(raster, mark, area, self.app.ui.theme.depth(), self.buffer);
     }
 
     /// Writes one line into the middle of `area`.

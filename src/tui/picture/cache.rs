@@ -7,6 +7,8 @@ use super::{PictureKey, Raster};
 
 /// How many pictures are kept: a full page of cards on a large terminal, several times over.
 const CAPACITY: usize = 512;
+/// How many bytes of them are kept at most, the newest drawing's aside.
+const CAPACITY_BYTES: usize = 16 << 20;
 
 /// What is known of a wanted picture.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,13 +85,30 @@ impl PictureCache {
         self.entries.is_empty()
     }
 
+    /// Drops what was not wanted for longest, but nothing that the newest drawing wants.
     fn drop_oldest(&mut self) {
-        if self.entries.len() <= CAPACITY {
-            return;
+        let mut by_age: Vec<(u64, usize)> = self
+            .entries
+            .values()
+            .map(|(state, turn)| (*turn, bytes_of(state)))
+            .collect();
+        by_age.sort_unstable_by(|one, other| other.cmp(one));
+        let mut bytes = 0;
+        let excess = by_age.iter().enumerate().find_map(|(count, (turn, size))| {
+            bytes += size;
+            (count >= CAPACITY || bytes > CAPACITY_BYTES).then_some(*turn)
+        });
+        if let Some(oldest) = excess {
+            let newest = self.turn;
+            self.entries
+                .retain(|_, (_, turn)| *turn > oldest || *turn == newest);
         }
-        let mut turns: Vec<u64> = self.entries.values().map(|(_, turn)| *turn).collect();
-        turns.sort_unstable();
-        let oldest_kept = turns[turns.len() - CAPACITY];
-        self.entries.retain(|_, (_, turn)| *turn >= oldest_kept);
+    }
+}
+
+fn bytes_of(state: &PictureState) -> usize {
+    match state {
+        PictureState::Ready(raster) => raster.dots.len() * 3,
+        PictureState::Loading | PictureState::Failed(_) => 0,
     }
 }

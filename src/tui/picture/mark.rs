@@ -8,10 +8,10 @@ const LINE: [u8; 3] = [255, 0, 140];
 /// Color around it, so that it is seen on anything.
 const HALO: [u8; 3] = [255, 255, 255];
 
-/// Height of a dot over its width, as cells are twice as high as wide and dots two by two.
-const DOT_ASPECT: f32 = 2.0;
+/// Height of a cell over its width.
+const CELL_ASPECT: f32 = 2.0;
 
-/// Radius of the ring in dots across.
+/// Radius of the ring in half cells.
 const RING: f32 = 4.0;
 
 /// What to mark on a screenshot.
@@ -78,13 +78,18 @@ fn place(raster: &Raster, at: Point) -> (f32, f32) {
 fn draw_ring(raster: &mut Raster, at: Point) {
     let (cx, cy) = place(raster, at);
     let (width, height) = (raster.width(), raster.height());
+    let across = width as f32 / f32::from(raster.columns.max(1));
+    let down = height as f32 / f32::from(raster.rows.max(1));
+    // Width of half a cell, and height of a dot over its width.
+    let unit = (across / 2.0).max(0.5);
+    let aspect = CELL_ASPECT * across / down.max(1.0);
     // On small pictures a smaller ring, or it hides what was clicked.
-    let radius = (width as f32 / 22.0).clamp(1.5, RING);
+    let radius = (width as f32 / unit / 22.0).clamp(1.5, RING);
     for y in 0..height {
         for x in 0..width {
             let dx = x as f32 + 0.5 - cx;
-            let dy = (y as f32 + 0.5 - cy) * DOT_ASPECT;
-            let distance = dx.hypot(dy);
+            let dy = (y as f32 + 0.5 - cy) * aspect;
+            let distance = dx.hypot(dy) / unit;
             let dot = &mut raster.dots[y * width + x];
             if distance < 1.2 || (distance - radius).abs() < 0.8 {
                 *dot = LINE;

@@ -1,12 +1,27 @@
-//! A screenshot scaled down to the dots of terminal cells, two by two a cell.
+//! A screenshot scaled down to dots: those of terminal cells, or pixels.
 
 use crate::screen::thumbnail;
+use crate::tui::term::Blocks;
 use crate::types::{ScreenSize, Screenshot};
 
 /// Width of a cell relative to its height; terminals differ, most are near this.
 const CELL_ASPECT: f64 = 0.5;
 
-/// Pixels of a picture: two columns and two rows a cell.
+/// How fine a picture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Grain {
+    /// Dots of block characters.
+    Cells(Blocks),
+    /// Pixels.
+    Pixels {
+        /// Pixels of a cell, width and height.
+        cell: (u16, u16),
+        /// Pixels across at most; the terminal enlarges the rest of the way.
+        most: u16,
+    },
+}
+
+/// A scaled picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raster {
     /// Cells across.
@@ -15,8 +30,9 @@ pub struct Raster {
     pub rows: u16,
     /// Size of the screenshot it was made from.
     pub source: ScreenSize,
-    /// `[2 * rows, 2 * columns]`, red, green, blue.
+    /// `[height, width]`, red, green, blue.
     pub dots: Vec<[u8; 3]>,
+    width: usize,
 }
 
 /// The largest picture of a screen of this size within `columns` x `rows` cells that keeps its
@@ -35,15 +51,52 @@ pub fn cells_for(source: ScreenSize, columns: u16, rows: u16) -> (u16, u16) {
     }
 }
 
+impl Blocks {
+    /// Dots of a cell, across and down.
+    pub fn dots(self) -> (u16, u16) {
+        match self {
+            Blocks::Half => (1, 2),
+            Blocks::Quadrants => (2, 2),
+            Blocks::Sextants => (2, 3),
+            Blocks::Octants => (2, 4),
+        }
+    }
+}
+
+impl Grain {
+    /// Dots of a picture of so many cells, across and down.
+    fn size(self, columns: u16, rows: u16) -> (u32, u32) {
+        let (columns, rows) = (u32::from(columns), u32::from(rows));
+        match self {
+            Grain::Cells(glyphs) => {
+                let (across, down) = glyphs.dots();
+                (columns * u32::from(across), rows * u32::from(down))
+            }
+            Grain::Pixels { cell, most } => {
+                let whole = (columns * u32::from(cell.0), rows * u32::from(cell.1));
+                let width = whole.0.min(u32::from(most)).max(1);
+                let height = (whole.1 * width).div_ceil(whole.0.max(1)).max(1);
+                (width, height)
+            }
+        }
+    }
+}
+
 impl Raster {
-    /// Scales a screenshot into `columns` x `rows` cells of room; `None` without room.
+    /// Scales a screenshot to the dots of quadrants in `columns` x `rows` cells of room; `None`
+    /// without room.
     pub fn from_screenshot(shot: &Screenshot, columns: u16, rows: u16) -> Option<Self> {
+        Self::with_grain(shot, columns, rows, Grain::Cells(Blocks::Quadrants))
+    }
+
+    /// The same to other dots.
+    pub fn with_grain(shot: &Screenshot, columns: u16, rows: u16, grain: Grain) -> Option<Self> {
         let source = shot.size();
         let (columns, rows) = cells_for(source, columns, rows);
         if columns == 0 {
             return None;
         }
-        let (width, height) = (2 * u32::from(columns), 2 * u32::from(rows));
+        let (width, height) = grain.size(columns, rows);
         let scaled = thumbnail(shot, width, height).ok()?;
         let dots = scaled
             .rgb()
@@ -55,28 +108,33 @@ impl Raster {
             rows,
             source,
             dots,
+            width: width as usize,
         })
     }
 
     /// Dots across.
     pub fn width(&self) -> usize {
-        2 * usize::from(self.columns)
+        self.width
     }
 
     /// Dots down.
     pub fn height(&self) -> usize {
-        2 * usize::from(self.rows)
+        self.dots.len() / self.width.max(1)
     }
 
-    /// The four dots of a cell: top left, top right, bottom left, bottom right.
-    pub fn quad(&self, column: u16, row: u16) -> [[u8; 3]; 4] {
-        let start = 2 * usize::from(row) * self.width() + 2 * usize::from(column);
-        let below = start + self.width();
-        [
-            self.dots[start],
-            self.dots[start + 1],
-            self.dots[below],
-            self.dots[below + 1],
-        ]
+    /// Dots of one cell, across and down; of pixels as many as fit wholly.
+    pub fn cell_dots(&self) -> (usize, usize) {
+        (
+            self.width() / usize::from(self.columns.max(1)),
+            self.height() / usize::from(self.rows.max(1)),
+        )
+    }
+
+    /// The dots of a cell, row by row.
+    pub fn block(&self, column: u16, row: u16) -> impl Iterator<Item = [u8; 3]> + Clone {
+        let (across, down) = self.cell_dots();
+        let start = usize::from(row) * down * self.width + usize::from(column) * across;
+        (0..across * down)
+            .map(move |dot| self.dots[start + dot / across * self.width + dot % across])
     }
 }

@@ -108,7 +108,7 @@ fn make_raster(
         *last = Some(fetch(&key.image)?);
     }
     let shot = last.as_ref().ok_or("no picture")?;
-    Raster::from_screenshot(shot, key.columns, key.rows)
+    Raster::with_grain(shot, key.columns, key.rows, key.grain)
         .map(Arc::new)
         .ok_or_else(|| "no room".to_owned())
 }

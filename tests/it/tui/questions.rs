@@ -11,7 +11,7 @@ use arpo::tui::commands::{COMMANDS, Danger, command_named};
 use arpo::tui::evals::EvalsUi;
 use arpo::tui::logs::LogLevel;
 use arpo::tui::replay::ReplayUi;
-use arpo::tui::theme::ColorDepth;
+use arpo::tui::theme::{ColorDepth, Role};
 use arpo::tui::timeline::TimelineUi;
 use arpo::tui::update::{Effect, Input, update};
 use arpo::tui::work::Job;
@@ -179,8 +179,10 @@ const SCRIPTS: &[Script] = &[
     script("open-stored", "5 enter", |app, _| {
         app.ui.screen == Screen::Rollout || app.ui.message.is_some()
     }),
-    script("next-stored", "5 j tab", |app, _| app.ui.replay.entry > 0),
-    script("previous-stored", "5 j tab backtab", |app, _| {
+    script("next-stored", "5 o o j tab", |app, _| {
+        app.ui.replay.entry > 0
+    }),
+    script("previous-stored", "5 o o j tab backtab", |app, _| {
         app.ui.replay.entry == 0
     }),
     script("pin", "5 L", |_, effects| {
@@ -367,6 +369,22 @@ const SCRIPTS: &[Script] = &[
     }),
     script("theme", ": t h e m e space l i g enter", |app, _| {
         app.ui.message.is_none()
+    }),
+    script("images", ": i m a g e s space o f f enter", |app, _| {
+        !app.ui.terminal.shows_pictures()
+    }),
+    script(
+        "picture-rate",
+        ": p i c t u r e - r tab 2 0 enter",
+        |app, _| {
+            app.ui
+                .message
+                .as_ref()
+                .is_none_or(|said| said.role != Role::Danger)
+        },
+    ),
+    script("about", ": a b o u t enter", |app, _| {
+        matches!(app.ui.overlay, Some(Overlay::About))
     }),
     script("ascii", ": a s c i i enter", |app, _| {
         app.ui.glyphs == arpo::tui::app::Glyphs::Ascii
