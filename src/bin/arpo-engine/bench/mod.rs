@@ -14,6 +14,7 @@ use arpo::cli::{note, say, wiring};
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.what {
         Bench::Rollout(_) => bail!("it needs no libtorch: run `arpo bench rollout`"),
+        Bench::Console(_) => bail!("it needs no libtorch: run `arpo bench console`"),
         Bench::Decode(args) => compare_decoding(args)?,
         Bench::Train(args) => compare_training(args)?,
     }
