@@ -286,12 +286,12 @@ const SCRIPTS: &[Script] = &[
         ": d e s k t o p s space 4 enter",
         |_, effects| sends(effects, &Command::SetDesktops { value: 4 }),
     ),
-    script("kill", "' g 0 1 . s 3 enter K y", |_, effects| {
+    script("kill", "' g 0 4 . s 2 enter K y", |_, effects| {
         matches!(effects, [Effect::Send(_, Command::KillEpisode { .. })])
     }),
     script(
         "reroll",
-        "' g 0 1 . s 3 enter : r e r o l l enter y",
+        "' g 0 4 . s 2 enter : r e r o l l enter y",
         |_, effects| matches!(effects, [Effect::Send(_, Command::RerollEpisode { .. })]),
     ),
     script("reboot", ": r e b o o t space 3 enter y", |_, effects| {
