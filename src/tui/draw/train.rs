@@ -392,8 +392,8 @@ fn setting_rows(run: &RunState, now_ms: u64) -> Vec<(&'static str, String)> {
             None => "none yet".to_owned(),
         },
     ));
-    let reports = run.evaluations.iter().rev();
-    let newest = reports.filter_map(|one| one.report.as_ref()).next();
+    let mut evaluations = run.evaluations.iter().rev();
+    let newest = evaluations.find_map(|one| one.report.as_ref());
     rows.extend(newest.map(|eval| {
         let success = eval.plain.all;
         let low_high = (
