@@ -147,12 +147,12 @@ pub async fn evaluate(
     let shown = open.show().await?;
     let prompt = wiring::open_prompt(profile)?;
     let mut collector = open.collector(profile, policy, prompt);
-    let measured = match record {
-        Some(record) => collector.evaluate_further(record, tasks).await,
-        None => {
-            let request = request(profile);
-            collector.evaluate("eval", request, tasks).await
-        }
+    collector.close_evaluations("this run is an evaluation itself; start another `arpo eval`");
+    let measured = if let Some(record) = record {
+        collector.evaluate_further(record, tasks).await
+    } else {
+        let request = request(profile);
+        collector.evaluate("eval", request, tasks).await
     };
     collector.close_evaluations("stopped; `arpo eval --resume` goes on with it");
     collector.close().await;

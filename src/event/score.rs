@@ -10,12 +10,9 @@ use crate::types::{Protocol, TaskId};
 const SUCCESS_ABOVE: f32 = 0.5;
 
 /// Scores under one protocol: all, feasible, infeasible.
-pub fn score_trials<'a>(
-    trials: impl IntoIterator<Item = &'a TrialRow> + Clone,
-    protocol: Protocol,
-) -> ProtocolScore {
+pub fn score_trials(trials: &[TrialRow], protocol: Protocol) -> ProtocolScore {
     let score_of = |keep: &dyn Fn(&TrialRow) -> bool| {
-        let kept = trials.clone().into_iter().filter(|trial| keep(trial));
+        let kept = trials.iter().filter(|trial| keep(trial));
         score(&kept.map(|t| t.outcome(protocol)).collect::<Vec<_>>())
     };
     ProtocolScore {

@@ -272,6 +272,8 @@ fn pinned_successes_stay_and_dropped_ones_go() {
     assert_eq!(of_task(&state), [(1, true)]);
 }
 
+type Change = &'static dyn Fn(&mut EvalRequest);
+
 #[test]
 fn requests_that_make_no_sense_say_what_would() {
     let good = EvalRequest {
@@ -284,7 +286,6 @@ fn requests_that_make_no_sense_say_what_would() {
         change(&mut request);
         Command::Evaluate(request).check()
     };
-    type Change = &'static dyn Fn(&mut EvalRequest);
     let cases: [(Change, &str); 6] = [
         (&|r| r.tasks.clear(), "name a task set"),
         (&|r| r.trials = 0, "1 to 1000 trials"),

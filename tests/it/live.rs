@@ -187,13 +187,15 @@ async fn until(socket: &Path, wanted: impl Fn(&RunState) -> bool) -> RunState {
     state
 }
 
-/// What an evaluation beside training must leave as it was: everything learned from, figure by
-/// figure. Times are its price.
+/// What an evaluation beside training must leave as it was: every figure of rewards, groups,
+/// replay and updates, bit for bit. Times are its price; the gap between sampler and trainer is
+/// rounding, which depends on who shares a batch.
 fn learned(run: &Path, iterations: usize) -> Vec<IterationReport> {
     let mut reports = timeless(run);
     reports.truncate(iterations);
     for report in &mut reports {
         report.clock_ms = 0;
+        (report.logprob_gap, report.logprob_gap_max) = (F(0.0), F(0.0));
     }
     reports
 }

@@ -260,3 +260,58 @@ fn the_sums_by_hand_are_those_of_the_table() {
     let mut cells = TABLE.iter().flat_map(|row| &row.trials);
     assert!(cells.all(|(_, [standard, hard, _])| hard <= standard));
 }
+
+/// `arpo eval --resume`, and whether it succeeded.
+fn resume(folder: &Path, run: &Path) -> (bool, String) {
+    let output = Command::new(folder.join("arpo"))
+        .args(["eval", "--json", "--resume"])
+        .arg(run)
+        .env("ARPO_RUNTIME_DIR", folder.join("sockets"))
+        .current_dir(ROOT)
+        .output()
+        .unwrap();
+    let said = if output.status.success() {
+        output.stdout
+    } else {
+        output.stderr
+    };
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn an_evaluation_that_lacks_trials_goes_on_and_adds_up_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, _) = eval(folder.path(), "hard", 3);
+    let run = folder.path().join("hard");
+    let path = run.join("evals/001.json");
+    let record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let trials = record["trials"].as_array().unwrap();
+    assert_eq!(Value::from(trials.len()), record["total"]);
+    let every_third = trials.iter().step_by(3).cloned();
+    let kept: Vec<Value> = every_third.collect();
+    let mut stopped = record.clone();
+    stopped["trials"] = json!(kept);
+    stopped["report"] = Value::Null;
+    fs::write(&path, stopped.to_string()).unwrap();
+
+    let (went_on, said) = resume(folder.path(), &run);
+    assert!(went_on, "{said}");
+    let resumed: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    for figure in ["protocols", "families", "errors", "manifest", "tasks"] {
+        assert_eq!(resumed[figure], whole[figure], "{figure}");
+    }
+    let record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let again = record["trials"].as_array().unwrap();
+    assert_eq!(again.len(), trials.len());
+    // What was kept is the very episode it was; the rest was done by the second start.
+    for (index, trial) in again.iter().enumerate() {
+        let incarnation = u64::from(index % 3 != 0);
+        assert_eq!(trial["episode"]["incarnation"], incarnation, "{trial}");
+    }
+    let state = arpo::store::RunDir::open(&run).unwrap().state().unwrap();
+    let evaluation = state.evaluation(1).unwrap();
+    assert!(evaluation.has_all_trials() && evaluation.report.is_some());
+
+    let (went_on, said) = resume(folder.path(), &run);
+    assert!(!went_on && said.contains("is complete"), "{said}");
+}

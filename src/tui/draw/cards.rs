@@ -188,7 +188,7 @@ fn draw_card(
     // On a tile for a picture alone there is room for one title only.
     let title = if area.width < MIN_WIDTH {
         FrameTitle {
-            left: format!("{} {}", card_name(row, sample), cell.short_code()),
+            left: format!("{} {}", &card_name(row, sample)[1..], cell.short_code()),
             right: None,
             focused: is_selected,
         }

@@ -43,7 +43,7 @@ pub struct LossStats {
     /// Smallest ratio.
     pub ratio_min: f64,
     /// Tokens by ratio, as `arpo::event::UpdateReport` counts them.
-    pub ratios: [u64; RATIO_BINS],
+    pub ratios: [u32; RATIO_BINS],
 }
 
 impl Default for LossStats {
@@ -124,7 +124,7 @@ pub fn policy_loss(
 
 /// Counts `log_ratio` `[tokens]` by bin. Counts are whole numbers, so their order is no matter;
 /// what is no number counts as far too large.
-fn count_ratios(log_ratio: &Tensor) -> [u64; RATIO_BINS] {
+fn count_ratios(log_ratio: &Tensor) -> [u32; RATIO_BINS] {
     let inner = (RATIO_BINS - 2) as i64;
     let bins = log_ratio
         .nan_to_num(MAX_LOG_RATIO, MAX_LOG_RATIO, -MAX_LOG_RATIO)
@@ -133,7 +133,7 @@ fn count_ratios(log_ratio: &Tensor) -> [u64; RATIO_BINS] {
         .floor()
         .clamp(-1, inner)
         .to_kind(Kind::Int64);
-    let counts = (bins + 1).bincount::<Tensor>(None, RATIO_BINS as i64);
+    let counts = (bins + 1_i64).bincount::<Tensor>(None, RATIO_BINS as i64);
     let counts = Vec::<i64>::try_from(&counts).expect("counts are a vector of whole numbers");
-    std::array::from_fn(|bin| counts[bin] as u64)
+    std::array::from_fn(|bin| counts[bin] as u32)
 }

@@ -241,7 +241,7 @@ impl Trainer {
             trajectories: samples.len() as u32,
             tokens: stats.tokens as u32,
             skipped: step.skipped,
-            ratios: stats.ratios.to_vec(),
+            ratios: stats.ratios.iter().copied().map(u64::from).collect(),
             samples: signals,
         })
     }

@@ -309,6 +309,11 @@ fn an_update_makes_good_trajectories_likelier_and_bad_ones_less_likely() {
         let first = &reports[0];
         assert_eq!((first.trajectories, first.tokens), (4, 18));
         assert_eq!((first.ratio_max.0, first.ratio_min.0), (1.0, 1.0));
+        // Every token has its bin and its reply; before the first step all ratios are 1.
+        assert_eq!(first.ratios.iter().sum::<u64>(), 18);
+        assert_eq!(first.ratios[arpo::event::RATIO_BINS / 2], 18);
+        let told = first.samples.iter().flat_map(|sample| &sample.steps);
+        assert_eq!(told.map(|step| step.tokens).sum::<u32>(), 18);
         assert!(first.approx_kl.0.abs() < 1e-9 && first.entropy.0 > 0.0);
         assert_eq!(trainer.version().0, 3);
     }
