@@ -10,6 +10,7 @@ use crate::bus::{Role, Source, SourceItem, attach as attach_source};
 use crate::cli::say;
 use crate::event::RunState;
 use crate::tui::{self, Exit, Options};
+use crate::types::EpisodeId;
 
 /// Attaches the console to the engine at a socket; the demo proposes to stop when it is left.
 pub(super) async fn attach(socket: &Path, is_demo: bool) -> anyhow::Result<ExitCode> {
@@ -18,6 +19,25 @@ pub(super) async fn attach(socket: &Path, is_demo: bool) -> anyhow::Result<ExitC
         is_demo,
         ..Options::new(&source.run)
     };
+    attach_with(socket, source, options).await
+}
+
+/// Attaches the console to `arpo step`'s engine, on its one episode.
+pub(super) async fn attach_to_step(socket: &Path) -> anyhow::Result<ExitCode> {
+    let source = attach_source(socket, Role::Operate, "console").await?;
+    let options = Options {
+        is_demo: true,
+        // Its number is known before it begins.
+        episode: Some(EpisodeId {
+            incarnation: 0,
+            number: 0,
+        }),
+        ..Options::new(&source.run)
+    };
+    attach_with(socket, source, options).await
+}
+
+async fn attach_with(socket: &Path, source: Source, options: Options) -> anyhow::Result<ExitCode> {
     let run = source.run.clone();
     match run_console(source, options).await? {
         Exit::Detached => say(format_args!(

@@ -6,8 +6,9 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::bus::{Role, attach, find_socket, socket_dir};
+use crate::cli::debug::{DebugRequest, print_breakpoints};
 use crate::cli::{async_runtime, say};
-use crate::event::{Command, CommandStatus, SafePoint};
+use crate::event::{Command, CommandStatus, RunState, SafePoint};
 
 /// Steer a live run, and wait until the engine has done it
 #[derive(Debug, clap::Args)]
@@ -55,6 +56,8 @@ enum Request {
         /// At least 1
         value: u32,
     },
+    #[command(flatten)]
+    Debug(DebugRequest),
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -66,8 +69,17 @@ enum At {
 }
 
 impl Request {
-    fn command(&self) -> Command {
-        match *self {
+    /// The command it stands for, given the run as it is; none if it only asks.
+    fn command(&self, run: &RunState) -> anyhow::Result<Option<Command>> {
+        if let Request::Debug(request) = self {
+            return request.command(run);
+        }
+        Ok(self.plain_command())
+    }
+
+    fn plain_command(&self) -> Option<Command> {
+        Some(match *self {
+            Request::Debug(_) => return None,
             Request::Pause { at } => Command::Pause {
                 at: match at {
                     At::EnvStep => SafePoint::EnvStep,
@@ -84,7 +96,7 @@ impl Request {
             Request::SetLr { value } => Command::SetLearningRate { value },
             Request::SetTemperature { value } => Command::SetTemperature { value },
             Request::SetDesktops { value } => Command::SetDesktops { value },
-        }
+        })
     }
 }
 
@@ -93,11 +105,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn ask(args: &Args) -> anyhow::Result<ExitCode> {
-    let command = args.request.command();
     // Here, where the message is plain, rather than as a refusal.
-    command.check().map_err(anyhow::Error::msg)?;
+    if let Some(command) = args.request.plain_command() {
+        command.check().map_err(anyhow::Error::msg)?;
+    }
     let socket = find_socket(&socket_dir(), Some(&args.run)).await?;
     let source = attach(&socket, Role::Operate, "ctl").await?;
+    let Some(command) = args.request.command(&source.state)? else {
+        print_breakpoints(&source.state, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    command.check().map_err(anyhow::Error::msg)?;
     let commands = source.commands.context("this run takes no commands")?;
     let mut ticket = commands.send(command.clone());
     let Some((id, status)) = ticket.finished().await else {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::bus::Source;
+use crate::cli::debug::parse_episode;
 use crate::cli::{async_runtime, console};
 use crate::event::RunState;
 use crate::store::RunDir;
@@ -20,17 +21,6 @@ pub(super) struct Args {
     /// An episode, as the console names it: 0-000531
     #[arg(value_parser = parse_episode)]
     episode: Option<EpisodeId>,
-}
-
-fn parse_episode(text: &str) -> Result<EpisodeId, String> {
-    let parts = text.trim_start_matches('e').split_once('-');
-    let parsed = parts.and_then(|(incarnation, number)| {
-        Some(EpisodeId {
-            incarnation: incarnation.parse().ok()?,
-            number: number.parse().ok()?,
-        })
-    });
-    parsed.ok_or_else(|| "write it as incarnation-number, for instance 0-000531".to_owned())
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -48,7 +38,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The run's folder: what was given, or its namesake in `runs/`.
-fn folder_of(given: &Path) -> PathBuf {
+pub(super) fn folder_of(given: &Path) -> PathBuf {
     if given.exists() {
         return given.to_owned();
     }

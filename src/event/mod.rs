@@ -4,6 +4,7 @@
 //! files); `RunState::apply` in `state` is the only way a view of a run comes about; readers
 //! tolerate unknown kinds and fields; non-finite numbers are written as strings.
 
+mod debug;
 mod float;
 mod report;
 mod state;
@@ -14,12 +15,17 @@ use crate::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
 };
 
+pub use debug::{
+    BranchReplayed, BreakOn, Breakpoint, BreakpointsChanged, CANDIDATES_MAX, Candidate,
+    CandidatesProposed, DebugCommand, Decision, EpisodeBranched, EpisodeHeld, EpisodeReleased,
+    HoldReason, HoldTarget,
+};
 pub use float::F;
 pub use report::{EvalReport, IterationReport, ProtocolScore, RunSummary, Score, UpdateReport};
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
-    EpisodeState, FailureState, FinishedPhase, GroupState, Header, Injection, NoticeState,
-    PhaseState, ReplayState, RunState, Settings, StepState, StoredSuccess,
+    EpisodeDebug, EpisodeState, FailureState, FinishedPhase, GroupState, Header, HeldState,
+    Injection, NoticeState, PhaseState, ReplayState, RunState, Settings, StepState, StoredSuccess,
 };
 
 /// Version of this vocabulary; a console refuses a run of a newer one with a clear message.
@@ -133,12 +139,15 @@ pub enum Command {
         /// How many, at least 1.
         value: u32,
     },
+    /// Something of the debugger.
+    Debug(DebugCommand),
 }
 
 impl Command {
     /// Whether its value makes sense for any run; if not, why.
     pub fn check(&self) -> Result<(), String> {
         match *self {
+            Command::Debug(ref command) => command.check(),
             Command::SetLearningRate { value } if !(value > 0.0 && value <= 1.0) => Err(format!(
                 "a learning rate lies above 0 and up to 1, not at {value}"
             )),
@@ -163,6 +172,8 @@ pub enum Purpose {
     Evaluate,
     /// It helps to choose tasks.
     Select,
+    /// A person steps through it; nothing learns from it and nothing is measured by it.
+    Debug,
 }
 
 /// One member of a group as training sees it.
@@ -359,6 +370,9 @@ pub enum EventKind {
         sampled_tokens: u32,
         /// How long, ms of the run's clock.
         clock_ms: u64,
+        /// Whether a person edited or chose one of its actions.
+        #[serde(default)]
+        human_touched: bool,
     },
     /// An episode was ended by an error: no score.
     EpisodeFailed {
@@ -379,7 +393,7 @@ pub enum EventKind {
     GroupFinished {
         /// Which.
         group: GroupId,
-        /// Outcome of each member in order; `None` where it failed.
+        /// Outcome of each member in order; `None` where it failed, or a person touched it.
         outcomes: Vec<Option<f32>>,
         /// Sample standard deviation (n - 1) of the valid outcomes.
         std: F,
@@ -465,6 +479,18 @@ pub enum EventKind {
         /// Which.
         id: u64,
     },
+    /// An episode stands before an action and waits for a decision.
+    EpisodeHeld(Box<EpisodeHeld>),
+    /// The policy wrote other replies for a held episode.
+    CandidatesProposed(CandidatesProposed),
+    /// A held episode goes on, or ends.
+    EpisodeReleased(EpisodeReleased),
+    /// An episode begins with the recorded steps of another one.
+    EpisodeBranched(EpisodeBranched),
+    /// Those steps have been replayed.
+    BranchReplayed(BranchReplayed),
+    /// The breakpoints in force changed.
+    BreakpointsChanged(BreakpointsChanged),
     /// Something the operator should know.
     Notice {
         /// How grave.

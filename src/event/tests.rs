@@ -76,6 +76,7 @@ fn episode_finished(number: u64, outcome: f32, steps: u32) -> EventKind {
         tokens: 100,
         sampled_tokens: 30,
         clock_ms: 5000,
+        human_touched: false,
     }
 }
 

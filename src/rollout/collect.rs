@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::config::Schedule;
 use crate::env::Environment;
-use crate::event::{EventKind, Purpose};
+use crate::event::{EpisodeBranched, EventKind, Purpose};
 use crate::rollout::barrier::Barrier;
 use crate::rollout::episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, run_episode};
 use crate::rollout::executor;
@@ -115,6 +115,13 @@ async fn serve(
             task: job.task.id.clone(),
             desktop,
         });
+        if let Some(branch) = &job.branch {
+            let from = branch.origin();
+            context
+                .recorder
+                .emit(EventKind::EpisodeBranched(EpisodeBranched { episode: id, from }));
+        }
+        let _seat = context.debugger.seat(id, desktop);
         let began = context.clock.now();
         let barrier = queue.barrier.as_ref();
         match run_episode(context, env, &reseeded(job, attempt), id, barrier).await {
@@ -197,5 +204,6 @@ fn finished_event(collected: &Collected, purpose: Purpose, clock_ms: u64) -> Eve
         tokens: episode.tokens.len() as u32,
         sampled_tokens: episode.tokens.num_sampled() as u32,
         clock_ms,
+        human_touched: episode.human_touched,
     }
 }

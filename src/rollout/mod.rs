@@ -6,18 +6,23 @@
 //! seed gives the same bits.
 
 mod barrier;
+mod branch;
 mod clock;
 mod collect;
+mod debug;
 mod episode;
 mod executor;
 mod gate;
+mod held;
 mod recorder;
 
 #[cfg(test)]
 mod tests;
 
+pub use branch::Branch;
 pub use clock::Clock;
 pub use collect::{CollectSpec, Collection, collect};
+pub use debug::{Answer, Debugger};
 pub use episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, shorten};
 pub use gate::{Gate, GateHandle, GateState};
 pub use recorder::Recorder;

@@ -73,6 +73,7 @@ impl Collector {
         phase: Phase,
     ) -> Result<Collection, SessionError> {
         self.resize_fleet().await?;
+        let (jobs, branches) = self.with_branches(jobs);
         let clock = Clock::starting_at(Duration::from_millis(self.clock_ms));
         let rollout = &self.profile.rollout;
         let context = EpisodeContext {
@@ -89,6 +90,7 @@ impl Collector {
             deadline: rollout.deadline(),
             clock: clock.clone(),
             gate: self.control.gate(),
+            debugger: self.control.debugger(),
             recorder: &self.recorder,
         };
         let spec = CollectSpec {
@@ -102,12 +104,13 @@ impl Collector {
             self.recorder
                 .emit(EventKind::PhaseProgress { phase, done, total });
         };
-        let collection = tokio::select! {
-            collection = collect(&context, &mut self.envs, jobs, spec, &tell) => collection,
+        let mut collection = tokio::select! {
+            collection = collect(&context, &mut self.envs, &jobs, spec, &tell) => collection,
             () = self.control.serve() => unreachable!("serving commands never ends"),
         };
         self.next_episode = collection.next_episode;
         self.clock_ms = clock.now_ms();
+        self.keep_branches(&mut collection, branches);
         Ok(collection)
     }
 

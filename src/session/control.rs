@@ -3,6 +3,7 @@
 use crate::bus::{CommandInbox, CommandRequest, EventSink};
 use crate::event::{Command, EventKind, F, SafePoint, TrainerState};
 use crate::rollout::{Gate, GateHandle, GateState};
+use crate::session::debug::DebugControl;
 
 /// What can be changed while running.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -37,6 +38,7 @@ pub struct Control {
     stop_asked: bool,
     stop_requests: Vec<CommandRequest>,
     settings: Settings,
+    pub(super) debug: DebugControl,
 }
 
 impl Control {
@@ -56,6 +58,7 @@ impl Control {
             stop_asked: false,
             stop_requests: Vec::new(),
             settings,
+            debug: DebugControl::default(),
         }
     }
 
@@ -157,6 +160,11 @@ impl Control {
     fn handle(&mut self, request: CommandRequest) {
         if let Some(reason) = self.refusal(&request.command) {
             request.refuse(&reason);
+        } else if let Command::Debug(command) = request.command.clone() {
+            // Whether it can be done is often known to the episode alone, which answers.
+            if self.debug.obey(command, request, &self.sink) {
+                self.gate.set(GateState::Held);
+            }
         } else {
             request.accept();
             self.obey(request);
@@ -219,6 +227,8 @@ impl Control {
                 self.settings.desktops = value;
                 self.changed("env.desktops", f64::from(value), request);
             }
+            // Answered before it is accepted; see `handle`.
+            Command::Debug(_) => {}
         }
     }
 

@@ -42,6 +42,7 @@ impl EvaluationSpec {
                     group: None,
                     sample: trial,
                     seed: derive_seed(self.seed, &path),
+                    branch: None,
                 });
             }
         }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use crate::config::GrpoConfig;
 use crate::event::{
     EventKind, F, IterationReport, MemberSignal, Phase, Purpose, SafePoint, UpdateReport,
 };
@@ -30,6 +31,8 @@ struct Group {
     outcomes: Vec<Outcome>,
     injection: Option<Injection>,
     replayed_screenshots: Vec<Screenshot>,
+    /// Whether episodes that a person touched are members.
+    keeps_touched: bool,
 }
 
 /// One member as training sees it.
@@ -40,9 +43,15 @@ struct Member<'a> {
 }
 
 impl Group {
-    /// Raw outcomes in order, `None` where an error ended the member.
+    /// The episode of an outcome, unless an error ended it or a person touched it.
+    fn valid<'a>(&self, outcome: &'a Outcome) -> Option<&'a Collected> {
+        let scored = outcome.scored();
+        scored.filter(|collected| self.keeps_touched || !collected.episode.human_touched)
+    }
+
+    /// Raw outcomes in order, `None` where the member is not valid.
     fn raw_outcomes(&self) -> Vec<Option<f32>> {
-        let outcome = |member: &Outcome| member.scored().map(|c| c.episode.reward.outcome);
+        let outcome = |member: &Outcome| self.valid(member).map(|c| c.episode.reward.outcome);
         self.outcomes.iter().map(outcome).collect()
     }
 
@@ -64,7 +73,7 @@ impl Group {
                 episode,
                 screenshots,
                 ..
-            }) = outcome.scored()
+            }) = self.valid(outcome)
             {
                 members.push(Member {
                     episode,
@@ -149,7 +158,7 @@ impl TrainSession {
         report.clock_ms = self.collector.clock_ms - clock_before;
         let sampled = self.collector.policy.stats().tokens_sampled - sampled_before;
         report.tokens_per_s = F(sampled as f64 / started.elapsed().as_secs_f64().max(1e-9));
-        let groups = into_groups(iteration, tasks, collection.outcomes, grpo.group_size);
+        let groups = into_groups(iteration, tasks, collection.outcomes, &grpo);
         self.report_groups(&groups, report)?;
         Ok(Some(groups))
     }
@@ -176,6 +185,7 @@ impl TrainSession {
                     group: Some(group),
                     sample,
                     seed: derive_seed(self.collector.profile.run.seed, &path),
+                    branch: None,
                 });
             }
         }
@@ -410,7 +420,7 @@ fn into_groups(
     iteration: Iteration,
     tasks: Vec<Arc<Task>>,
     outcomes: Vec<Outcome>,
-    group_size: usize,
+    grpo: &GrpoConfig,
 ) -> Vec<Group> {
     let mut outcomes = outcomes.into_iter();
     let group = |(index, task): (usize, Arc<Task>)| Group {
@@ -419,9 +429,10 @@ fn into_groups(
             index: index as u32,
         },
         task,
-        outcomes: outcomes.by_ref().take(group_size).collect(),
+        outcomes: outcomes.by_ref().take(grpo.group_size).collect(),
         injection: None,
         replayed_screenshots: Vec::new(),
+        keeps_touched: grpo.train_on_human_touched,
     };
     tasks.into_iter().enumerate().map(group).collect()
 }
@@ -431,8 +442,7 @@ fn summarize_groups(groups: &[Group], report: &mut IterationReport) {
     let scored = || {
         groups
             .iter()
-            .flat_map(|g| &g.outcomes)
-            .filter_map(Outcome::scored)
+            .flat_map(|group| group.outcomes.iter().filter_map(|one| group.valid(one)))
     };
     let episodes = || scored().map(|collected| &collected.episode);
     let outcomes: Vec<f32> = episodes().map(|episode| episode.reward.outcome).collect();

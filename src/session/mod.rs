@@ -8,6 +8,7 @@
 mod checkpoint;
 mod collector;
 mod control;
+mod debug;
 mod desktops;
 mod evaluate;
 mod iteration;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use collector::{Collector, CollectorParts};
 pub use control::{Control, Settings};
+pub use debug::{debug_job, load_branch};
 pub use desktops::open_desktops;
 pub use evaluate::{EvaluationSpec, Measured, score_trials, wilson_interval};
 pub use learner::{Learner, LearnerError, OldLogprobReport};

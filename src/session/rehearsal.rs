@@ -15,7 +15,7 @@ use crate::policy::scripted::{Script, Scripted};
 use crate::policy::{Policy, PolicyStats, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
-    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
+    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
 };
 use crate::session::{SessionError, open_desktops};
 use crate::types::{Episode, Task, derive_seed};
@@ -87,6 +87,7 @@ pub async fn rehearse(spec: &RehearsalSpec) -> Result<Rehearsal, SessionError> {
         deadline: profile.rollout.deadline(),
         clock: clock.clone(),
         gate,
+        debugger: Debugger::default(),
         recorder: &Recorder::silent(),
     };
     let collect_spec = CollectSpec {
@@ -127,6 +128,7 @@ fn jobs(spec: &RehearsalSpec) -> Vec<Job> {
         group: None,
         sample: 0,
         seed: derive_seed(spec.profile.run.seed, &[SEED_REHEARSAL, index as u64]),
+        branch: None,
     };
     (0..spec.episodes).map(job).collect()
 }

@@ -149,6 +149,7 @@ fn jobs(spec: &SelectSpec) -> Vec<Job> {
         group: None,
         sample,
         seed: derive_seed(spec.seed, &[SEED_SELECT, index as u64, u64::from(sample)]),
+        branch: None,
     };
     let tasks = spec.tasks.iter().enumerate();
     tasks

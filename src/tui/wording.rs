@@ -1,6 +1,6 @@
 //! What the console calls actions, phases, states, ends and commands.
 
-use crate::event::{Command, Phase, SafePoint, TrainerState};
+use crate::event::{Command, DebugCommand, Decision, HoldTarget, Phase, SafePoint, TrainerState};
 use crate::tui::figures;
 use crate::tui::text::one_line;
 use crate::types::{Action, EpisodeEnd, ErrorClass, Point, ScrollDirection};
@@ -130,5 +130,49 @@ pub fn command(command: &Command) -> String {
         Command::SetLearningRate { value } => format!("lr {}", figures::short(*value)),
         Command::SetTemperature { value } => format!("temperature {value}"),
         Command::SetDesktops { value } => format!("desktops {value}"),
+        Command::Debug(command) => debug_command(command),
+    }
+}
+
+fn debug_command(command: &DebugCommand) -> String {
+    match command {
+        DebugCommand::Hold { target, others } => {
+            let others = if *others { " others" } else { "" };
+            format!("hold {}{others}", hold_target(*target))
+        }
+        DebugCommand::Release { target } => format!("release {}", hold_target(*target)),
+        DebugCommand::Decide {
+            episode,
+            step,
+            decision,
+        } => {
+            let more = match decision {
+                Decision::Regenerate { count } => format!(" {count}"),
+                Decision::Choose { candidate } => format!(" {candidate}"),
+                Decision::Edit { reply } | Decision::Write { reply } => {
+                    format!(" \"{}\"", one_line(reply))
+                }
+                _ => String::new(),
+            };
+            let name = decision.name();
+            format!("{name}{more} ({episode} step {})", u64::from(*step) + 1)
+        }
+        DebugCommand::SetBreakpoint { on, episode } => {
+            let whose = episode.map_or(String::new(), |id| format!(" of {id}"));
+            format!("break {}{whose}", on.words())
+        }
+        DebugCommand::ClearBreakpoint { id: Some(id) } => format!("break clear {id}"),
+        DebugCommand::ClearBreakpoint { id: None } => "break clear".to_owned(),
+        DebugCommand::Branch { episode, step } => {
+            format!("branch {episode} {}", u64::from(*step) + 1)
+        }
+    }
+}
+
+fn hold_target(target: HoldTarget) -> String {
+    match target {
+        HoldTarget::Episode { episode } => episode.to_string(),
+        HoldTarget::Desktop { desktop } => format!("desktop:{desktop}"),
+        HoldTarget::All => "all".to_owned(),
     }
 }

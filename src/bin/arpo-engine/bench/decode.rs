@@ -222,6 +222,7 @@ impl Bench {
         Ok(Extension {
             ids,
             images: vec![screenshot],
+            replies: Vec::new(),
         })
     }
 

@@ -18,7 +18,8 @@ use arpo::event::Purpose;
 use arpo::grpo::{TrainSample, weights as sample_weights};
 use arpo::policy::SamplingParams;
 use arpo::rollout::{
-    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
+    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder,
+    collect,
 };
 use arpo::session::{TaskPool, open_desktops};
 use arpo::types::{Iteration, derive_seed};
@@ -294,6 +295,7 @@ async fn play(profile: &Profile, weights: &Weights) -> anyhow::Result<Vec<Outcom
         deadline: profile.rollout.deadline(),
         clock: Clock::starting_at(Duration::ZERO),
         gate,
+        debugger: Debugger::default(),
         recorder: &Recorder::silent(),
     };
     let spec = CollectSpec {
@@ -319,6 +321,7 @@ fn jobs(profile: &Profile) -> anyhow::Result<Vec<Job>> {
                 group: None,
                 sample,
                 seed: derive_seed(profile.run.seed, &[index as u64, u64::from(sample)]),
+                branch: None,
             })
         })
         .collect())
