@@ -517,3 +517,72 @@ fn train_sample(member: &Member<'_>, advantage: f32) -> TrainSample {
 fn mean(values: &[f32]) -> f32 {
     values.iter().sum::<f32>() / values.len().max(1) as f32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::simulated::suite;
+    use crate::types::{EpisodeEnd, EpisodeId, TokenStream};
+
+    fn outcome(number: u64, outcome: f32, human_touched: bool) -> Outcome {
+        let id = EpisodeId {
+            incarnation: 0,
+            number,
+        };
+        let episode = Episode {
+            id,
+            task: suite::task("ed_sub", 1).unwrap().id,
+            group: None,
+            sample: 0,
+            seed: 0,
+            steps: Vec::new(),
+            final_screenshot: None,
+            tokens: TokenStream::default(),
+            end: EpisodeEnd::Finished,
+            state_score: outcome,
+            infeasible: false,
+            reward: Reward {
+                outcome,
+                format: 0.0,
+            },
+            human_touched,
+            branched_from: None,
+        };
+        Outcome::Scored(Box::new(Collected {
+            episode,
+            screenshots: Vec::new(),
+            desktop_time: std::time::Duration::ZERO,
+        }))
+    }
+
+    #[test]
+    fn what_a_person_touched_is_no_member_unless_asked() {
+        for (keeps_touched, outcomes, std) in [
+            (false, vec![Some(0.0), None, Some(0.0)], 0.0),
+            (true, vec![Some(0.0), Some(1.0), Some(0.0)], 0.577_35),
+        ] {
+            let group = Group {
+                id: GroupId {
+                    iteration: Iteration(0),
+                    index: 0,
+                },
+                task: Arc::new(suite::task("ed_sub", 1).unwrap()),
+                outcomes: vec![
+                    outcome(0, 0.0, false),
+                    outcome(1, 1.0, true),
+                    outcome(2, 0.0, false),
+                ],
+                injection: None,
+                replayed_screenshots: Vec::new(),
+                keeps_touched,
+            };
+            assert_eq!(group.raw_outcomes(), outcomes);
+            let valid = group.valid_outcomes();
+            assert!((group_std(&valid) - std).abs() < 1e-5);
+            assert_eq!(group.members().len(), valid.len());
+            let mut report = IterationReport::default();
+            summarize_groups(&[group], &mut report);
+            assert_eq!(report.episodes as usize, valid.len());
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! Plain data. `update` is the only one who changes it, `draw` reads it.
 
 use crate::event::{Command, RunState};
+use crate::tui::debug::{DebugUi, ReplyEditor};
 use crate::tui::fleet::FleetUi;
 use crate::tui::picture::PictureCache;
 use crate::tui::prompt::Prompt;
@@ -79,6 +80,8 @@ pub enum Overlay {
     Filter(String),
     /// Detach or stop.
     Quit(QuitChoice),
+    /// A reply being written for a held episode.
+    Reply(Box<ReplyEditor>),
 }
 
 /// What the operator is about to choose when leaving.
@@ -235,6 +238,8 @@ pub struct UiState {
     pub fleet: FleetUi,
     /// Rollout.
     pub rollout: RolloutUi,
+    /// The debugger's panel on it.
+    pub debug: DebugUi,
     /// Train.
     pub train: TrainUi,
     /// Logs.
@@ -269,6 +274,7 @@ impl App {
             leaving: false,
             fleet: FleetUi::default(),
             rollout: RolloutUi::default(),
+            debug: DebugUi::default(),
             train: TrainUi::default(),
             logs: LogsUi::default(),
             typed: Vec::new(),

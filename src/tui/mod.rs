@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod commands;
+pub mod debug;
 pub mod draw;
 pub mod figures;
 pub mod fleet;

@@ -8,11 +8,11 @@ use crate::event::{Command, CommandStatus, Event, RunState, TrainerState};
 use crate::tui::app::{App, LostLink, Overlay, QuitChoice, Screen, SentStatus};
 use crate::tui::commands::{command_for, command_named, run_line, send};
 use crate::tui::fleet::{reorder, reorder_when_due, rollout_episode, rows_in_order};
-use crate::tui::journal;
 use crate::tui::keys::Key;
 use crate::tui::picture::{PictureKey, Raster};
 use crate::tui::prompt::{PromptReply, edit};
 use crate::tui::theme::Role;
+use crate::tui::{debug, journal};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -135,6 +135,7 @@ pub fn update(app: &mut App, input: Input) -> Update {
         }
         Input::Answer(ticket, answer) => {
             journal::note_answer(app, ticket, answer);
+            debug::settle_editor(app);
             leave_if_stopped(app)
         }
     };
@@ -156,6 +157,7 @@ fn heard(app: &mut App, reordered: bool) -> Vec<Effect> {
     app.ui.alive_ms = app.ui.now_ms;
     app.ui.lost = None;
     journal::reconcile(app);
+    debug::settle_editor(app);
     // Rows that nobody has looked at yet may take their place at once.
     if reordered || app.ui.fleet.order.len() != rows_in_order(app).len() {
         reorder(app);
@@ -231,6 +233,7 @@ fn press(app: &mut App, key: Key) -> Vec<Effect> {
             Vec::new()
         }
         Some(Overlay::Quit(choice)) => press_in_quit(app, key, choice),
+        Some(Overlay::Reply(editor)) => debug::press_in_editor(app, key, editor),
     }
 }
 
@@ -305,6 +308,7 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
         Some(Overlay::Filter(filter)) => filter.push_str(&line),
+        Some(Overlay::Reply(editor)) => debug::paste_into(editor, text),
         Some(Overlay::Help { .. } | Overlay::Quit(_)) | None => {}
     }
     Vec::new()

@@ -6,6 +6,7 @@ mod actions;
 mod attach;
 mod bench;
 mod ctl;
+mod debugger;
 mod doctor;
 #[cfg(feature = "torch")]
 mod live;
@@ -17,6 +18,7 @@ mod reference;
 mod replay;
 mod screen;
 mod simulated;
+mod step;
 mod store;
 mod synthetic;
 mod tidy;

@@ -4,6 +4,7 @@
 //! handler. Handlers change the view and return effects; those that ask something of the engine
 //! only send, what comes of it is told by events.
 
+mod debug;
 mod navigate;
 mod operate;
 #[cfg(test)]
@@ -83,6 +84,20 @@ const fn operator(
         hint,
         operates: true,
         run,
+    }
+}
+
+/// A row that decides about the held episode on Rollout.
+const fn decision(
+    name: &'static str,
+    argument: &'static str,
+    keys: &'static [&'static str],
+    doc: &'static str,
+    run: fn(&mut App, &str) -> Vec<Effect>,
+) -> CommandRow {
+    CommandRow {
+        scope: ROLLOUT,
+        ..operator(name, argument, keys, "", doc, run)
     }
 }
 
@@ -173,6 +188,76 @@ pub const COMMANDS: &[CommandRow] = &[
         "picture",
         "Show the screenshot alone, as large as it goes.",
         view::rollout_picture,
+    ),
+    decision(
+        "accept",
+        "",
+        &["enter"],
+        "Carry out the reply looked at, of the held episode shown.",
+        debug::accept,
+    ),
+    decision(
+        "edit",
+        "[REPLY]",
+        &["e"],
+        "Change the reply before it is carried out.",
+        debug::edit,
+    ),
+    decision(
+        "write",
+        "[REPLY]",
+        &["w"],
+        "Write a reply of your own in its place.",
+        debug::write,
+    ),
+    decision(
+        "regenerate",
+        "[COUNT]",
+        &["R"],
+        "Let the policy write other replies to choose from.",
+        debug::regenerate,
+    ),
+    decision(
+        "next-candidate",
+        "",
+        &["tab"],
+        "Look at the next reply to choose from.",
+        debug::next_candidate,
+    ),
+    decision(
+        "choose",
+        "NUMBER",
+        &[],
+        "Carry out one of the other replies.",
+        debug::choose,
+    ),
+    decision(
+        "skip",
+        "",
+        &["x"],
+        "Do nothing and look again; the reply is forgotten.",
+        debug::skip,
+    ),
+    decision(
+        "continue",
+        "",
+        &["c"],
+        "Carry the reply out and hold no more.",
+        debug::go_on,
+    ),
+    decision(
+        "abort",
+        "",
+        &["A"],
+        "End the held episode as cancelled; it counts nowhere.",
+        debug::abort,
+    ),
+    decision(
+        "branch",
+        "[STEP]",
+        &["B"],
+        "Replay the episode up to the step shown on a fresh desktop, with the next rollouts.",
+        debug::branch,
     ),
     row(
         "zoom",
@@ -374,6 +459,30 @@ pub const COMMANDS: &[CommandRow] = &[
         "",
         "Write a checkpoint at the next safe point.",
         operate::checkpoint,
+    ),
+    operator(
+        "hold",
+        "[WHOM]",
+        &["d"],
+        "",
+        "Hold the episode shown, EPISODE, desktop:N or all before each action; others: all stand still.",
+        debug::hold,
+    ),
+    operator(
+        "release",
+        "[WHOM]",
+        &["D"],
+        "",
+        "Hold an episode no more; a reply that waits is carried out.",
+        debug::release,
+    ),
+    operator(
+        "break",
+        "[CONDITION]",
+        &[],
+        "",
+        "Hold on a condition: step N, kind ACTION, parse-error, low-logprob X, unchanged; clear.",
+        debug::breakpoint,
     ),
     operator(
         "lr",

@@ -3,6 +3,7 @@
 
 mod cards;
 mod chrome;
+mod debug;
 mod fleet;
 mod help;
 mod logs;
@@ -90,6 +91,7 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
         Some(Overlay::Help { scroll }) => help::draw(sketch, area, *scroll),
         Some(Overlay::Prompt(prompt)) => overlay::draw_prompt(sketch, area, prompt),
         Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, text),
+        Some(Overlay::Reply(editor)) => debug::draw_editor(sketch, area, editor),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn draw_prompt(sketch: &mut Sketch<'_>, area: Rect, prompt: &Prompt) 
 }
 
 fn short_argument(argument: &str) -> &str {
-    if argument.starts_with('[') {
+    if argument.contains('|') {
         "[POINT]"
     } else {
         argument

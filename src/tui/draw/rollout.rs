@@ -3,7 +3,7 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::event::{EpisodeState, GroupState, StepState};
+use crate::event::{EpisodeState, GroupState, HeldState, StepState};
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
 use crate::tui::layout::SizeClass;
 use crate::tui::picture::Mark;
@@ -13,6 +13,7 @@ use crate::tui::update::Target;
 use crate::tui::{figures, wording};
 
 use super::Sketch;
+use super::debug;
 use super::sketch::FrameTitle;
 
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
@@ -30,6 +31,10 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         draw_picture(sketch, area, episode, at);
         return;
     }
+    if let Some(held) = sketch.app.run.held.get(&episode.id) {
+        draw_held(sketch, area, class, (episode, at), held);
+        return;
+    }
     match class {
         SizeClass::Line | SizeClass::Vitals | SizeClass::List => {
             draw_steps(sketch, area, episode, at);
@@ -43,6 +48,31 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         SizeClass::Full => draw_full(sketch, area, episode, at),
         SizeClass::Wide => draw_wide(sketch, area, episode, at),
     }
+}
+
+/// The debugger's panel in place of thought and learning signal.
+fn draw_held(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    class: SizeClass,
+    (episode, at): (&EpisodeState, usize),
+    held: &HeldState,
+) {
+    let rows = debug::panel_rows(held, area.height);
+    let [top, bottom] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(rows)]).areas(area);
+    let steps = match class {
+        SizeClass::Wide => (area.width / 3).clamp(38, 60),
+        SizeClass::Full => 36,
+        SizeClass::Line | SizeClass::Vitals | SizeClass::List | SizeClass::Narrow => area.width,
+    };
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(steps)]).areas(top);
+    if left.width > 0 {
+        draw_picture(sketch, left, episode, at);
+    }
+    draw_steps(sketch, right, episode, at);
+    debug::draw_panel(sketch, bottom, episode.id, held);
 }
 
 fn draw_full(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
@@ -83,7 +113,12 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
         (false, _) => (outcome_words(episode), outcome_role(episode)),
     };
     let title = FrameTitle {
-        left: format!("{}  step {}/{most}", episode_name(episode), at + 1),
+        left: format!(
+            "{}  step {}/{most}{}",
+            episode_name(episode),
+            at + 1,
+            label(episode)
+        ),
         right: Some(state),
         focused: true,
     };
@@ -122,7 +157,9 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
             height: height as u16,
             ..list
         };
-        draw_step(sketch, place, number, step);
+        let held = sketch.app.run.held.get(&episode.id);
+        let held = held.is_some_and(|held| held.step as usize == number);
+        draw_step(sketch, place, number, step, held);
         sketch.drawn.targets.push((place, Target::Step(number)));
         if number == at {
             sketch.select(place);
@@ -130,11 +167,12 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
     }
 }
 
-fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepState) {
+fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepState, held: bool) {
     let room = usize::from(area.width).saturating_sub(17);
     let (text, role) = match (&step.malformed, step.finished) {
         (Some(_), _) => ("did not parse".to_owned(), Role::Bad),
         (None, true) => (wording::actions(&step.actions), Role::Text),
+        (None, false) if held => ("held".to_owned(), Role::Warning),
         (None, false) => ("thinking".to_owned(), Role::Running),
     };
     let at = sketch.put(area, 0, 0, &format!("{:>3}  ", number + 1), Role::Muted);
@@ -282,6 +320,17 @@ fn signal_rows(episode: &EpisodeState) -> Vec<(&'static str, String, Role)> {
     } else if episode.stored {
         rows.push(("replay", "stored".to_owned(), Role::Replay));
     }
+    if let Some(from) = &episode.debug.branched_from {
+        let text = format!("{} steps of {} in {}", from.steps, from.episode, from.run);
+        rows.push(("branched", text, Role::Replay));
+    }
+    if let Some(step) = episode.debug.differs_at {
+        let text = format!("from the recorded screen at step {}", step + 1);
+        rows.push(("differs", text, Role::Warning));
+    }
+    if episode.debug.human_touched {
+        rows.push(("touched", "by a person".to_owned(), Role::Warning));
+    }
     let tokens = format!(
         "{} in all, {} sampled",
         figures::count(u64::from(episode.tokens)),
@@ -289,6 +338,18 @@ fn signal_rows(episode: &EpisodeState) -> Vec<(&'static str, String, Role)> {
     );
     rows.push(("tokens", tokens, Role::Text));
     rows
+}
+
+/// What sets an episode apart from what the policy did by itself.
+fn label(episode: &EpisodeState) -> &'static str {
+    match (
+        &episode.debug.branched_from,
+        episode.debug.human_touched,
+    ) {
+        (Some(_), _) => "  counterfactual",
+        (None, true) => "  touched",
+        (None, false) => "",
+    }
 }
 
 fn outcome_role_or_text(episode: &EpisodeState) -> Role {
