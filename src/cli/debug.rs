@@ -3,9 +3,7 @@
 use anyhow::{Context, anyhow, bail};
 
 use crate::cli::say;
-use crate::event::{
-    BreakOn, Candidate, Command, DebugCommand, Decision, HoldTarget, RunState,
-};
+use crate::event::{BreakOn, Candidate, Command, DebugCommand, Decision, HoldTarget, RunState};
 use crate::types::EpisodeId;
 
 /// Requests to the debugger.
@@ -169,7 +167,9 @@ pub(super) fn print_breakpoints(run: &RunState, json: bool) -> anyhow::Result<()
         say("no breakpoints");
     }
     for breakpoint in &run.breakpoints {
-        let whose = breakpoint.episode.map_or("all".to_owned(), |id| id.to_string());
+        let whose = breakpoint
+            .episode
+            .map_or("all".to_owned(), |id| id.to_string());
         let words = breakpoint.on.words();
         say(format_args!("{}  {words}  of {whose}", breakpoint.id));
     }
@@ -184,7 +184,10 @@ fn held(run: &RunState, episode: &str) -> anyhow::Result<(EpisodeId, u32)> {
             (None, _) => bail!("no episode is held"),
             (Some(_), Some(_)) => {
                 let names: Vec<String> = run.held.keys().map(EpisodeId::to_string).collect();
-                bail!("several episodes are held; name one of {}", names.join(", "))
+                bail!(
+                    "several episodes are held; name one of {}",
+                    names.join(", ")
+                )
             }
         };
     }

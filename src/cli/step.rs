@@ -144,7 +144,11 @@ impl Args {
 
 /// The task of this id: of the profile's sets, or a simulated one.
 fn find_task(profile: &Profile, id: &TaskId) -> anyhow::Result<Arc<Task>> {
-    let sets = [&profile.eval.tasks, &profile.tasks.pool, &profile.tasks.heldout];
+    let sets = [
+        &profile.eval.tasks,
+        &profile.tasks.pool,
+        &profile.tasks.heldout,
+    ];
     for set in sets {
         // A set that is not there is no reason to refuse a task of another one.
         let tasks = wiring::tasks_of(set).unwrap_or_default();
@@ -226,7 +230,9 @@ pub async fn run_with(
     let prompt = wiring::open_prompt(profile)?;
     let mut collector = open.collector(profile, policy, prompt);
     let began = std::time::Instant::now();
-    let stepped = collector.step(&job, profile.sampling.temperature as f32).await;
+    let stepped = collector
+        .step(&job, profile.sampling.temperature as f32)
+        .await;
     let (outcome, status) = match &stepped {
         Ok(Outcome::Scored(_)) => (stepped.as_ref().ok(), "finished"),
         Ok(Outcome::Failed(_)) => (stepped.as_ref().ok(), "stopped"),
@@ -320,7 +326,11 @@ fn say_event(kind: &EventKind) {
         EventKind::EpisodeHeld(held) => say_held(held),
         EventKind::CandidatesProposed(proposed) => {
             for (place, candidate) in proposed.candidates.iter().enumerate() {
-                say(format_args!("  {}: {}", place + 1, candidate_line(candidate)));
+                say(format_args!(
+                    "  {}: {}",
+                    place + 1,
+                    candidate_line(candidate)
+                ));
             }
         }
         EventKind::BranchReplayed(replayed) => match replayed.differs_at {

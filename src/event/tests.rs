@@ -782,7 +782,10 @@ fn requests_to_the_debugger_are_checked() {
         (stop_at(kind("click")), ""),
         (stop_at(kind("clack")), "click, left_double"),
         (stop_at(BreakOn::LowLogprob { below: 0.5 }), "at 0 or below"),
-        (stop_at(BreakOn::LowLogprob { below: f64::NAN }), "at 0 or below"),
+        (
+            stop_at(BreakOn::LowLogprob { below: f64::NAN }),
+            "at 0 or below",
+        ),
     ] {
         match Command::Debug(command.clone()).check() {
             Ok(()) => assert!(part.is_empty(), "{command:?} was let through"),

@@ -30,14 +30,18 @@ impl Branch {
         let recorded = episode.steps.len();
         if steps > recorded {
             let id = episode.id;
-            return Err(format!("{id} has {recorded} steps: branch at 1 to {recorded}"));
+            return Err(format!(
+                "{id} has {recorded} steps: branch at 1 to {recorded}"
+            ));
         }
         let ends = |step: &Step| {
             step.actions.is_empty() || step.actions.iter().any(crate::types::Action::is_terminal)
         };
         if let Some(end) = episode.steps[..steps].iter().position(ends) {
             let (id, last) = (episode.id, end + 1);
-            return Err(format!("{id} ended with step {last}: branch at 1 to {last}"));
+            return Err(format!(
+                "{id} ended with step {last}: branch at 1 to {last}"
+            ));
         }
         Ok(Self {
             run: run.to_owned(),

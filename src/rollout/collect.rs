@@ -119,7 +119,10 @@ async fn serve(
             let from = branch.origin();
             context
                 .recorder
-                .emit(EventKind::EpisodeBranched(EpisodeBranched { episode: id, from }));
+                .emit(EventKind::EpisodeBranched(EpisodeBranched {
+                    episode: id,
+                    from,
+                }));
         }
         let _seat = context.debugger.seat(id, desktop);
         let began = context.clock.now();

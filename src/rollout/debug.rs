@@ -134,16 +134,14 @@ impl Debugger {
                 HoldTarget::All => None,
                 one => Some(state.resolve(one)?),
             };
-            match one {
-                Some(episode) => state.let_go(episode),
-                None => {
-                    state.all = false;
-                    state.targets.clear();
-                    state.exempt.clear();
-                }
+            if let Some(episode) = one {
+                state.let_go(episode);
+            } else {
+                state.all = false;
+                state.targets.clear();
+                state.exempt.clear();
             }
-            let mut running = state.running.iter();
-            running.by_ref().for_each(|(episode, running)| {
+            for (episode, running) in &state.running {
                 let is_meant = one.is_none_or(|one| one == *episode);
                 if let (true, Some(held)) = (is_meant, &running.held) {
                     let decision = Decision::Continue;
@@ -151,7 +149,7 @@ impl Debugger {
                     // An episode that ends this moment needs no release.
                     let _ = held.asks.send(Ask { decision, answer });
                 }
-            });
+            }
             Ok(())
         })
     }
@@ -257,11 +255,7 @@ impl Debugger {
     }
 
     /// Says that an episode waits at a step; decisions about it come out of the receiver.
-    pub(super) fn begin_hold(
-        &self,
-        episode: EpisodeId,
-        step: u32,
-    ) -> mpsc::UnboundedReceiver<Ask> {
+    pub(super) fn begin_hold(&self, episode: EpisodeId, step: u32) -> mpsc::UnboundedReceiver<Ask> {
         let (asks, receiver) = mpsc::unbounded_channel();
         self.change(|state| {
             if let Some(running) = state.running.get_mut(&episode) {

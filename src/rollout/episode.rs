@@ -25,8 +25,8 @@ use crate::rollout::debug::Debugger;
 use crate::rollout::gate::Gate;
 use crate::rollout::recorder::Recorder;
 use crate::types::{
-    Action, Episode, EpisodeEnd, EpisodeId, ErrorClass, FailedEpisode, GroupId, PolicyVersion, Reward,
-    ScreenSize, Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
+    Action, Episode, EpisodeEnd, EpisodeId, ErrorClass, FailedEpisode, GroupId, PolicyVersion,
+    Reward, ScreenSize, Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
 };
 
 /// Purposes of seeds below an episode's own.
@@ -468,7 +468,10 @@ impl Running<'_, '_> {
         step.timing.act_ms = took.as_millis() as u64;
         let (start, end) = step.reply_tokens;
         let logprobs = &self.tokens.sampler_logprobs()[start..end];
-        let mean = if self.tokens.mask()[start..end].iter().all(|sampled| *sampled) {
+        let mean = if self.tokens.mask()[start..end]
+            .iter()
+            .all(|sampled| *sampled)
+        {
             logprobs.iter().sum::<f32>() / logprobs.len().max(1) as f32
         } else {
             // A person wrote it.

@@ -145,10 +145,7 @@ impl Running<'_, '_> {
         &mut self,
         hold: &mut Hold,
         mut asks: mpsc::UnboundedReceiver<Ask>,
-    ) -> (
-        Result<Verdict, RolloutError>,
-        mpsc::UnboundedReceiver<Ask>,
-    ) {
+    ) -> (Result<Verdict, RolloutError>, mpsc::UnboundedReceiver<Ask>) {
         let mut gate = self.context.gate.clone();
         loop {
             let asked = tokio::select! {
@@ -333,7 +330,11 @@ impl Running<'_, '_> {
         self.emit(EventKind::CandidatesProposed(CandidatesProposed {
             episode: self.id,
             step: self.steps.len() as u32,
-            candidates: hold.candidates.iter().map(|(_, one)| one.candidate()).collect(),
+            candidates: hold
+                .candidates
+                .iter()
+                .map(|(_, one)| one.candidate())
+                .collect(),
         }));
         Ok(Ok(Verdict::Wait))
     }

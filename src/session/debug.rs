@@ -7,8 +7,8 @@ use std::time::Instant;
 use crate::bus::{CommandRequest, EventSink};
 use crate::env::simulated::suite;
 use crate::event::{
-    Breakpoint, BreakpointsChanged, DebugCommand, EventKind, HoldTarget, NoticeLevel, Phase, Purpose,
-    TrainerState,
+    Breakpoint, BreakpointsChanged, DebugCommand, EventKind, HoldTarget, NoticeLevel, Phase,
+    Purpose, TrainerState,
 };
 use crate::rollout::{Branch, Collection, Debugger, Job, Outcome};
 use crate::screen::decode_png;
@@ -120,7 +120,9 @@ pub fn load_branch(run: &RunDir, episode: EpisodeId, steps: usize) -> Result<Bra
     let screenshots: Result<Vec<Screenshot>, String> = shown
         .iter()
         .map(|step| {
-            let png = run.png(&step.screenshot).map_err(|error| error.to_string())?;
+            let png = run
+                .png(&step.screenshot)
+                .map_err(|error| error.to_string())?;
             decode_png(&png).map_err(|error| format!("screenshot {}: {error}", step.screenshot))
         })
         .collect();
@@ -169,11 +171,7 @@ impl Collector {
         (all, count)
     }
 
-    fn branch_job(
-        &self,
-        episode: EpisodeId,
-        steps: u32,
-    ) -> Result<Job, String> {
+    fn branch_job(&self, episode: EpisodeId, steps: u32) -> Result<Job, String> {
         let run = self.recorder.run().ok_or("this run keeps no episodes")?;
         let branch = load_branch(run, episode, steps as usize)?;
         let id = branch.episode().task.clone();

@@ -15,7 +15,8 @@ use crate::policy::scripted::{Script, Scripted};
 use crate::policy::{Policy, PolicyStats, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
-    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder, collect,
+    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder,
+    collect,
 };
 use crate::session::{SessionError, open_desktops};
 use crate::types::{Episode, Task, derive_seed};

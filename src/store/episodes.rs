@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::store::atomic::{self, Durability};
 use crate::store::{RunDir, StoreError};
 use crate::types::{
-    BranchOrigin, Episode, EpisodeEnd, EpisodeId, FailedEpisode, GroupId, ImageHash, Reward, Step, TaskId,
-    TokenStream,
+    BranchOrigin, Episode, EpisodeEnd, EpisodeId, FailedEpisode, GroupId, ImageHash, Reward, Step,
+    TaskId, TokenStream,
 };
 
 const MAGIC: &[u8; 8] = b"ARPOTOKS";

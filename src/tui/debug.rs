@@ -65,7 +65,9 @@ pub fn looked_at(app: &App, episode: EpisodeId, held: &HeldState) -> usize {
 
 /// The reply at a place of a hold.
 pub fn candidate_at(held: &HeldState, place: usize) -> &Candidate {
-    let other = place.checked_sub(1).and_then(|index| held.others.get(index));
+    let other = place
+        .checked_sub(1)
+        .and_then(|index| held.others.get(index));
     other.unwrap_or(&held.candidate)
 }
 
@@ -107,7 +109,9 @@ pub fn open_editor(app: &mut App, is_new: bool) -> bool {
         if is_new {
             String::new()
         } else {
-            candidate_at(held, looked_at(app, episode, held)).reply.clone()
+            candidate_at(held, looked_at(app, episode, held))
+                .reply
+                .clone()
         }
     });
     let mut area = TextArea::from(text.lines());
@@ -128,8 +132,8 @@ pub fn open_editor(app: &mut App, is_new: bool) -> bool {
 
 /// Takes a key into the editor.
 pub fn press_in_editor(app: &mut App, key: Key, mut editor: Box<ReplyEditor>) -> Vec<Effect> {
-    let sends = key.ctrl && matches!(key.code, KeyCode::Char('s'))
-        || key.alt && key.code == KeyCode::Enter;
+    let sends =
+        key.ctrl && matches!(key.code, KeyCode::Char('s')) || key.alt && key.code == KeyCode::Enter;
     let mut effects = Vec::new();
     match key.code {
         KeyCode::Esc => {
@@ -153,7 +157,9 @@ pub fn paste_into(editor: &mut ReplyEditor, text: &str) {
     if editor.ticket.is_none() {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is_kept = |c: &char| *c == '\n' || !c.is_control();
-        editor.area.insert_str(text.chars().filter(is_kept).collect::<String>());
+        editor
+            .area
+            .insert_str(text.chars().filter(is_kept).collect::<String>());
     }
 }
 
@@ -187,7 +193,9 @@ pub fn settle_editor(app: &mut App) {
     };
     let Some(ticket) = editor.ticket else { return };
     let mut sent = app.ui.sent.iter();
-    let status = sent.find(|sent| sent.ticket == ticket).map(|sent| &sent.status);
+    let status = sent
+        .find(|sent| sent.ticket == ticket)
+        .map(|sent| &sent.status);
     match status {
         Some(SentStatus::Done) => {
             app.ui.overlay = None;

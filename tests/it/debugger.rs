@@ -220,7 +220,7 @@ impl Bench {
         }
     }
 
-    fn job(&self) -> Job {
+    fn job() -> Job {
         let task = Arc::new(suite::task("ed_sub", 1).unwrap());
         debug_job(task, None, 7)
     }
@@ -428,7 +428,7 @@ async fn nothing_reaches_a_desktop_before_the_decision() {
     for (number, case) in cases().into_iter().enumerate() {
         let bench = Bench::new();
         bench.debugger.hold(HoldTarget::All).unwrap();
-        let played = bench.play(bench.job(), 0, case.decisions).await;
+        let played = bench.play(Bench::job(), 0, case.decisions).await;
         let names: Vec<&str> = {
             let actions = bench.actions.lock().unwrap();
             actions.iter().map(Action::name).collect()
@@ -481,7 +481,7 @@ async fn a_chosen_candidate_is_the_one_that_is_done() {
     let bench = Bench::new();
     bench.debugger.hold(HoldTarget::All).unwrap();
     let decisions = vec![Regenerate { count: 3 }, Choose { candidate: 3 }, Abort];
-    let played = bench.play(bench.job(), 0, decisions).await;
+    let played = bench.play(Bench::job(), 0, decisions).await;
     assert_eq!(played.candidates.len(), 3);
     let done = bench.actions.lock().unwrap().clone();
     assert_eq!(done, played.candidates[2].actions);
@@ -518,7 +518,7 @@ async fn breakpoints_hold_with_their_reason() {
         let of_other = BreakOn::Step { step: 0 };
         bench.debugger.set_breakpoint(of_other, Some(other));
         let accepts = vec![Accept; steps.len()];
-        let played = bench.play(bench.job(), 0, accepts).await;
+        let played = bench.play(Bench::job(), 0, accepts).await;
         let found: Vec<u32> = played.holds.iter().map(|held| held.step).collect();
         assert_eq!(found, steps, "{on:?}");
         let reasons = played.holds.iter().map(|held| &held.reason);
@@ -540,7 +540,7 @@ async fn an_unchanged_screen_is_noticed() {
         .debugger
         .set_breakpoint(BreakOn::UnchangedScreen, None);
     let played = bench
-        .play(bench.job(), 0, vec![mend(), Accept, Abort])
+        .play(Bench::job(), 0, vec![mend(), Accept, Abort])
         .await;
     let reasons: Vec<bool> = played
         .holds
@@ -555,17 +555,26 @@ async fn one_is_stepped_through_while_all_others_stand_still() {
     let bench = Bench::new();
     bench.gate.set(GateState::Held);
     let lines = bench.sink.watch().await.unwrap().lines;
-    let jobs = [bench.job()];
+    let jobs = [Bench::job()];
     let episode = first();
     let operator = async {
         // It stands at the gate, without a reply, until it is meant.
-        while bench.debugger.hold(HoldTarget::Desktop { desktop: 0 }).is_err() {
+        while bench
+            .debugger
+            .hold(HoldTarget::Desktop { desktop: 0 })
+            .is_err()
+        {
             tokio::task::yield_now().await;
         }
         let played = bench
             .operate(lines, vec![Accept, mend(), mend(), Continue])
             .await;
-        assert!(bench.debugger.hold(HoldTarget::Episode { episode }).is_err());
+        assert!(
+            bench
+                .debugger
+                .hold(HoldTarget::Episode { episode })
+                .is_err()
+        );
         played
     };
     let going_on = async {
@@ -573,10 +582,12 @@ async fn one_is_stepped_through_while_all_others_stand_still() {
             tokio::task::yield_now().await;
         }
     };
-    let (collection, played, ()) =
-        tokio::join!(bench.collect(&jobs, 0), operator, going_on);
+    let (collection, played, ()) = tokio::join!(bench.collect(&jobs, 0), operator, going_on);
     assert_eq!(played.holds.len(), 4);
-    assert_eq!(collection.outcomes[0].scored().unwrap().episode.steps.len(), 4);
+    assert_eq!(
+        collection.outcomes[0].scored().unwrap().episode.steps.len(),
+        4
+    );
 }
 
 #[tokio::test]
@@ -584,7 +595,7 @@ async fn a_stopped_run_ends_who_is_held() {
     let bench = Bench::new();
     bench.debugger.hold(HoldTarget::All).unwrap();
     let mut lines = bench.sink.watch().await.unwrap().lines;
-    let jobs = [bench.job()];
+    let jobs = [Bench::job()];
     let stop = async {
         loop {
             let line = lines.recv().await.unwrap();
@@ -603,7 +614,7 @@ async fn a_stopped_run_ends_who_is_held() {
 async fn recorded(bench: &Bench) -> Episode {
     bench.debugger.hold(HoldTarget::All).unwrap();
     let decisions = vec![edit("Action: hotkey(key='ctrl c')"), Accept, mend(), Accept];
-    let played = bench.play(bench.job(), 0, decisions).await;
+    let played = bench.play(Bench::job(), 0, decisions).await;
     let episode = played.episode().clone();
     bench.run.put_episode(&episode).unwrap();
     bench.recorder.flush().await.unwrap();
@@ -620,10 +631,10 @@ async fn a_branch_takes_over_the_recorded_tokens_and_holds() {
         bench.actions.lock().unwrap().clear();
         let branch = load_branch(&bench.run, old.id, steps).unwrap();
         let origin = branch.origin();
-        let job = debug_job(bench.job().task, Some(branch), 0);
+        let job = debug_job(Bench::job().task, Some(branch), 0);
         assert_eq!(job.purpose, Purpose::Debug);
         let number = 1 + steps as u64;
-        let played = bench.play(job, number, vec![Accept, Abort]).await;
+        let played = bench.play(job, number, vec![mend(), Abort]).await;
         let held = &played.holds[0];
         assert_eq!(held.step as usize, steps);
         assert_eq!(held.reason, HoldReason::Branched);
@@ -646,7 +657,7 @@ async fn a_branchs_prefix_equals_the_recorded_one_bit_for_bit() {
     let old = recorded(&bench).await;
     let branch = load_branch(&bench.run, old.id, 2).unwrap();
     let origin = branch.origin();
-    let job = debug_job(bench.job().task, Some(branch), 0);
+    let job = debug_job(Bench::job().task, Some(branch), 0);
     let played = bench.play(job, 1, vec![mend(), Continue]).await;
     let new = played.episode();
     let end = old.steps[1].reply_tokens.1;
@@ -692,11 +703,14 @@ async fn a_branch_says_where_its_screen_differs_and_where_it_cannot_begin() {
     changed.steps[1].screenshot = other.hash().clone();
     bench.run.put_episode(&changed).unwrap();
     let branch = load_branch(&bench.run, changed.id, 1).unwrap();
-    let job = debug_job(bench.job().task, Some(branch), 0);
+    let job = debug_job(Bench::job().task, Some(branch), 0);
     let played = bench.play(job, 1, vec![Abort]).await;
     let state = bench.sink.watch().await.unwrap().state;
     let debug = &state.episodes[&played.holds[0].episode].debug;
     assert_eq!(debug.differs_at, Some(1));
-    let told = state.notices.iter().any(|one| one.text.contains("at step 2"));
+    let told = state
+        .notices
+        .iter()
+        .any(|one| one.text.contains("at step 2"));
     assert!(told, "{:?}", state.notices);
 }

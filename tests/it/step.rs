@@ -99,12 +99,21 @@ fn a_person_writes_every_reply() {
     let output = step(folder.path(), "a", &arguments, lines);
     let text = stdout(&output);
     assert!(output.status.success(), "{output:?}");
-    assert!(text.contains("refused: there is no reply to accept"), "{text}");
-    assert!(text.contains("refused: a person writes the replies"), "{text}");
+    assert!(
+        text.contains("refused: there is no reply to accept"),
+        "{text}"
+    );
+    assert!(
+        text.contains("refused: a person writes the replies"),
+        "{text}"
+    );
     let figures = closing(&output);
     assert_eq!(figures["sampled_tokens"], 0);
     assert_eq!(figures["steps"], 2);
-    assert_eq!(record(&folder.path().join("a"))["steps"][1]["thought"], "done");
+    assert_eq!(
+        record(&folder.path().join("a"))["steps"][1]["thought"],
+        "done"
+    );
 }
 
 #[test]
@@ -128,7 +137,10 @@ fn a_branch_begins_with_the_recorded_steps() {
     assert_eq!(figures["branched_from"], from);
     let (old, new) = (record(&run), record(&folder.path().join("b")));
     assert_eq!(old["steps"][0]["reply"], new["steps"][0]["reply"]);
-    assert_eq!(old["steps"][0]["reply_tokens"], new["steps"][0]["reply_tokens"]);
+    assert_eq!(
+        old["steps"][0]["reply_tokens"],
+        new["steps"][0]["reply_tokens"]
+    );
     assert_eq!(new["branched_from"], from);
     let too_far = ["--branch", run.to_str().unwrap(), "0-000000", "--at", "99"];
     let output = step(folder.path(), "c", &too_far, "");
@@ -142,8 +154,14 @@ fn what_is_missing_is_said() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, part) in [
         (&["--policy", "scripted"][..], "--task"),
-        (&["--policy", "scripted", "--task", "no/such/9"], "no/such/9"),
-        (&["--branch", "/nowhere", "0-000000", "--at", "1"], "/nowhere"),
+        (
+            &["--policy", "scripted", "--task", "no/such/9"],
+            "no/such/9",
+        ),
+        (
+            &["--branch", "/nowhere", "0-000000", "--at", "1"],
+            "/nowhere",
+        ),
     ] {
         let output = step(folder.path(), "a", arguments, "");
         assert!(!output.status.success());
@@ -211,7 +229,14 @@ fn the_console_steps_through_an_episode_to_its_score() {
             old["steps"][step]["reply_tokens"]
         );
     }
-    let tokens = |run: &str| fs::read(folder.path().join(run).join("episodes/0000/0-000000.tokens"));
+    let tokens = |run: &str| {
+        fs::read(
+            folder
+                .path()
+                .join(run)
+                .join("episodes/0000/0-000000.tokens"),
+        )
+    };
     let (old_tokens, new_tokens) = (tokens("a").unwrap(), tokens("b").unwrap());
     // Ids follow a header of 16 bytes, 4 bytes each.
     let end = 16 + 4 * old["steps"][1]["reply_tokens"][1].as_u64().unwrap() as usize;

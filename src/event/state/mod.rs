@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 pub use debug::{EpisodeDebug, HeldState};
 
 use crate::event::{
-    Breakpoint, Command, EvalReport, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary,
-    TrainerState, UpdateReport,
+    Breakpoint, Command, EvalReport, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose,
+    RunSummary, TrainerState, UpdateReport,
 };
 use crate::types::{
     Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,

@@ -96,7 +96,10 @@ fn decide(app: &mut App, decision: Decision) -> Vec<Effect> {
 }
 
 fn nothing_held(app: &mut App) -> Vec<Effect> {
-    refuse(app, "this episode is not held; d holds it before its next action")
+    refuse(
+        app,
+        "this episode is not held; d holds it before its next action",
+    )
 }
 
 pub(super) fn hold(app: &mut App, argument: &str) -> Vec<Effect> {
@@ -182,7 +185,9 @@ fn breakpoint_command(app: &App, argument: &str) -> Result<DebugCommand, String>
     let on = match (kind, value) {
         ("clear", "") => return Ok(DebugCommand::ClearBreakpoint { id: None }),
         ("clear", id) => {
-            let id = id.parse().map_err(|_| "write a number, as in: break clear 2")?;
+            let id = id
+                .parse()
+                .map_err(|_| "write a number, as in: break clear 2")?;
             return Ok(DebugCommand::ClearBreakpoint { id: Some(id) });
         }
         ("step", step) => {
@@ -221,13 +226,19 @@ pub(super) fn branch(app: &mut App, argument: &str) -> Vec<Effect> {
     };
     let id = episode.id;
     if episode.is_running() {
-        return refuse(app, "this episode still runs; only one that was scored can be branched");
+        return refuse(
+            app,
+            "this episode still runs; only one that was scored can be branched",
+        );
     }
     let newest = episode.steps.len().saturating_sub(1);
     let shown = app.ui.rollout.step.unwrap_or(newest).min(newest) as u32;
     let step = match argument {
         "" => Some(shown),
-        text => text.parse::<u32>().ok().and_then(|step| step.checked_sub(1)),
+        text => text
+            .parse::<u32>()
+            .ok()
+            .and_then(|step| step.checked_sub(1)),
     };
     match step {
         Some(step) => checked(app, DebugCommand::Branch { episode: id, step }),

@@ -34,7 +34,9 @@ const FIXED_ROWS: u16 = 5;
 /// Rows that the panel wants of a page, frame included.
 pub(super) fn panel_rows(held: &HeldState, page: u16) -> u16 {
     let choices = choice_rows(held) as u16;
-    (FIXED_ROWS + 5 + choices).min(page.saturating_sub(6)).max(7)
+    (FIXED_ROWS + 5 + choices)
+        .min(page.saturating_sub(6))
+        .max(7)
 }
 
 fn choice_rows(held: &HeldState) -> usize {
@@ -198,7 +200,10 @@ pub(super) fn draw_editor(sketch: &mut Sketch<'_>, area: Rect, editor: &ReplyEdi
     let verb = if editor.is_new { "Write" } else { "Edit" };
     let title = FrameTitle {
         left: format!("{verb} the reply at step {}", editor.step + 1),
-        right: Some(("ctrl-s sends, esc keeps it for later".to_owned(), Role::Muted)),
+        right: Some((
+            "ctrl-s sends, esc keeps it for later".to_owned(),
+            Role::Muted,
+        )),
         focused: true,
     };
     let inner = sketch.frame(place, &title);

@@ -113,12 +113,7 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
         (false, _) => (outcome_words(episode), outcome_role(episode)),
     };
     let title = FrameTitle {
-        left: format!(
-            "{}  step {}/{most}{}",
-            episode_name(episode),
-            at + 1,
-            label(episode)
-        ),
+        left: format!("{}  step {}/{most}", episode_name(episode), at + 1),
         right: Some(state),
         focused: true,
     };
@@ -193,7 +188,7 @@ fn draw_picture(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     let observed = step.map_or(0, |step| step.observed_ms);
     let age = sketch.app.run_now_ms().saturating_sub(observed);
     let title = FrameTitle {
-        left: format!("Screen at step {}", at + 1),
+        left: format!("Screen at step {}{}", at + 1, label(episode)),
         right: (episode.is_running() && observed > 0)
             .then(|| (format!("{} old", figures::age(age)), Role::Muted)),
         focused: false,
@@ -342,10 +337,7 @@ fn signal_rows(episode: &EpisodeState) -> Vec<(&'static str, String, Role)> {
 
 /// What sets an episode apart from what the policy did by itself.
 fn label(episode: &EpisodeState) -> &'static str {
-    match (
-        &episode.debug.branched_from,
-        episode.debug.human_touched,
-    ) {
+    match (&episode.debug.branched_from, episode.debug.human_touched) {
         (Some(_), _) => "  counterfactual",
         (None, true) => "  touched",
         (None, false) => "",

@@ -180,7 +180,9 @@ fn group_note(group: &GroupState, cells: &[Cell], outcomes: &[f64], now_ms: u64)
 }
 
 fn held_note(cells: &[Cell]) -> Option<Note> {
-    let held = cells.iter().filter(|cell| matches!(cell.kind, CellKind::Held(_)));
+    let held = cells
+        .iter()
+        .filter(|cell| matches!(cell.kind, CellKind::Held(_)));
     let count = held.count();
     (count > 0).then_some(Note::Held(count))
 }
