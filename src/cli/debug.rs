@@ -30,7 +30,7 @@ pub(super) enum DebugRequest {
         episode: String,
         /// accept, edit REPLY, write REPLY, regenerate N, choose N, skip, continue or abort; a
         /// reply of several lines as one JSON string
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        #[arg(required = true)]
         decision: Vec<String>,
     },
     /// Set, list or clear breakpoints
@@ -84,7 +84,7 @@ pub(super) enum BreakpointRequest {
     /// Hold where a reply's mean log-probability is below a threshold
     LowLogprob {
         /// 0 or below
-        #[arg(allow_hyphen_values = true)]
+        #[arg(allow_negative_numbers = true)]
         below: f64,
         /// Of this episode only
         #[arg(long, value_parser = parse_episode)]

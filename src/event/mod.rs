@@ -371,7 +371,7 @@ pub enum EventKind {
         /// How long, ms of the run's clock.
         clock_ms: u64,
         /// Whether a person edited or chose one of its actions.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         human_touched: bool,
     },
     /// An episode was ended by an error: no score.

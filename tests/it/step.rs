@@ -218,7 +218,7 @@ fn the_console_steps_through_an_episode_to_its_score() {
     session.press("w");
     session.wait_for("Write the reply at step 3");
     session.press("Action: finished()\x13");
-    session.wait_for("outcome .");
+    session.wait_for("outcome 1.0");
     session.press("q");
     assert_eq!(session.check_restored(), 0);
     let new = record(&folder.path().join("b"));

@@ -31,12 +31,11 @@ const KEYS: [(&str, &str); 8] = [
 /// Rows around the thought: task, action, figures, answer, keys.
 const FIXED_ROWS: u16 = 5;
 
-/// Rows that the panel wants of a page, frame included.
+/// Rows that the panel wants of a page, frame included; the picture keeps what it can.
 pub(super) fn panel_rows(held: &HeldState, page: u16) -> u16 {
-    let choices = choice_rows(held) as u16;
-    (FIXED_ROWS + 5 + choices)
-        .min(page.saturating_sub(6))
-        .max(7)
+    let thought = if page >= 30 { 4 } else { 2 };
+    let wanted = 2 + FIXED_ROWS + thought + choice_rows(held) as u16;
+    wanted.min(page.saturating_sub(6)).max(7)
 }
 
 fn choice_rows(held: &HeldState) -> usize {

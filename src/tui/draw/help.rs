@@ -83,7 +83,9 @@ fn lines(screen: Screen) -> Vec<HelpLine> {
     let mut all = section(&format!("On {}", screen.title()), |row| {
         row.scope == Scope::On(screen)
     });
-    all.extend(section("Run (asks the engine)", |row| row.operates));
+    all.extend(section("Run (asks the engine)", |row| {
+        row.operates && row.scope == Scope::Global
+    }));
     all.extend(section("Everywhere", |row| {
         row.scope == Scope::Global && !row.operates
     }));

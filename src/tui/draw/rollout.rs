@@ -187,10 +187,13 @@ fn draw_picture(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     let step = episode.steps.get(at);
     let observed = step.map_or(0, |step| step.observed_ms);
     let age = sketch.app.run_now_ms().saturating_sub(observed);
+    let is_live = episode.is_running() && observed > 0;
+    let age = is_live.then(|| (format!("{} old", figures::age(age)), Role::Muted));
     let title = FrameTitle {
-        left: format!("Screen at step {}{}", at + 1, label(episode)),
-        right: (episode.is_running() && observed > 0)
-            .then(|| (format!("{} old", figures::age(age)), Role::Muted)),
+        left: format!("Screen at step {}", at + 1),
+        right: label(episode)
+            .map(|text| (text.to_owned(), Role::Warning))
+            .or(age),
         focused: false,
     };
     let inner = sketch.frame(area, &title);
@@ -336,11 +339,11 @@ fn signal_rows(episode: &EpisodeState) -> Vec<(&'static str, String, Role)> {
 }
 
 /// What sets an episode apart from what the policy did by itself.
-fn label(episode: &EpisodeState) -> &'static str {
+fn label(episode: &EpisodeState) -> Option<&'static str> {
     match (&episode.debug.branched_from, episode.debug.human_touched) {
-        (Some(_), _) => "  counterfactual",
-        (None, true) => "  touched",
-        (None, false) => "",
+        (Some(_), _) => Some("counterfactual"),
+        (None, true) => Some("touched"),
+        (None, false) => None,
     }
 }
 
