@@ -149,6 +149,56 @@ fn a_branch_begins_with_the_recorded_steps() {
     assert!(said.contains("branch at 1 to "), "{said}");
 }
 
+/// Waits until the run's log says `text`.
+fn wait_for_event(run: &Path, text: &str) {
+    let says = || {
+        let files = fs::read_dir(run.join("events")).into_iter().flatten();
+        let mut logs = files.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
+        logs.any(|log| log.contains(text))
+    };
+    while !says() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_running_engine_branches_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("a");
+    let mut child = command(folder.path())
+        .args(["step", "--headless", "--json", "--run"])
+        .arg(&run)
+        .args(SCRIPTED)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_event(&run, "episode_held");
+    let branch = ["ctl", "a", "branch", "0-000000", "--at", "2", "--json"];
+    let asked = command(folder.path())
+        .args(branch)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_event(&run, "command_accepted");
+    let mut stdin = child.stdin.take().unwrap();
+    // The episode to its end, then the branch.
+    stdin
+        .write_all(b"accept\ncontinue\naccept\ncontinue\n")
+        .unwrap();
+    drop(stdin);
+    let answer = closing(&asked.wait_with_output().unwrap());
+    assert_eq!(answer["status"], "done", "{answer}");
+    let output = child.wait_with_output().unwrap();
+    let text = stdout(&output);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.contains("step 2 (branched here): "), "{text}");
+    let path = run.join("episodes/0000/0-000001.json");
+    let new: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(new["branched_from"]["steps"], 1);
+    assert_eq!(new["group"], Value::Null);
+}
+
 #[test]
 fn what_is_missing_is_said() {
     let folder = tempfile::tempdir().unwrap();
