@@ -82,6 +82,8 @@ impl Running<'_, '_> {
             return Ok(observation);
         };
         let recorded = &branch.episode;
+        // What a person did may lie in the steps taken over.
+        self.human_touched |= recorded.human_touched && branch.steps > 0;
         let mut differs_at = None;
         for (index, step) in recorded.steps[..branch.steps].iter().enumerate() {
             if !self.pass_gate().await {
