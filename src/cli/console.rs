@@ -12,6 +12,7 @@ use crate::event::RunState;
 use crate::tui::app::Glyphs;
 use crate::tui::theme::{ColorDepth, Theme};
 use crate::tui::{self, Exit, Images, Options, load_keymap};
+use crate::types::EpisodeId;
 
 /// How the console looks.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -84,6 +85,27 @@ pub(super) async fn attach(
         title: source.run.clone(),
         ..options
     };
+    attach_with(socket, source, options).await
+}
+
+/// Attaches the console to `arpo step`'s engine, on its one episode.
+pub(super) async fn attach_to_step(socket: &Path) -> anyhow::Result<ExitCode> {
+    let options = ConsoleArgs::default().options("")?;
+    let source = attach_seated(socket, &seat_name()).await?;
+    let options = Options {
+        is_demo: true,
+        title: source.run.clone(),
+        // Its number is known before it begins.
+        episode: Some(EpisodeId {
+            incarnation: 0,
+            number: 0,
+        }),
+        ..options
+    };
+    attach_with(socket, source, options).await
+}
+
+async fn attach_with(socket: &Path, source: Source, options: Options) -> anyhow::Result<ExitCode> {
     let run = source.run.clone();
     match run_console(source, options).await? {
         Exit::Detached => say(format_args!(

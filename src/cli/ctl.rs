@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::bus::{Role, attach, find_socket, socket_dir};
+use crate::cli::debug::{DebugRequest, print_breakpoints};
 use crate::cli::{async_runtime, say};
 use crate::event::{
     Command, CommandStatus, EvalRequest, EvalWeights, EvalWhen, RunState, SafePoint, parse_switch,
@@ -115,6 +116,8 @@ enum Request {
         /// Its number
         evaluation: u32,
     },
+    #[command(flatten)]
+    Debug(DebugRequest),
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -205,10 +208,20 @@ enum At {
 }
 
 impl Request {
-    /// The command; `run_seed` is the seed of the run it goes to.
-    fn command(&self, run_seed: u64) -> Command {
+    /// The command it stands for, given the run as it is; none if it only asks.
+    fn command(&self, run: &RunState) -> anyhow::Result<Option<Command>> {
+        if let Request::Debug(request) = self {
+            return request.command(run);
+        }
+        let seed = run.header.as_ref().map_or(0, |header| header.seed);
+        Ok(self.plain_command(seed))
+    }
+
+    /// The command, if it can be told without looking at the run; `run_seed` is its seed.
+    fn plain_command(&self, run_seed: u64) -> Option<Command> {
         let stored = |task: &str| TaskId(task.to_owned());
-        match self {
+        Some(match self {
+            Request::Debug(_) => return None,
             Request::Pause { at } => Command::Pause {
                 at: match *at {
                     At::EnvStep => SafePoint::EnvStep,
@@ -251,7 +264,7 @@ impl Request {
             Request::CancelEvaluation { evaluation } => Command::CancelEvaluation {
                 evaluation: *evaluation,
             },
-        }
+        })
     }
 }
 
@@ -261,12 +274,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 async fn ask(args: &Args) -> anyhow::Result<ExitCode> {
     // Here, where the message is plain, rather than as a refusal.
-    let checked = args.request.command(0).check();
-    checked.map_err(anyhow::Error::msg)?;
+    if let Some(command) = args.request.plain_command(0) {
+        command.check().map_err(anyhow::Error::msg)?;
+    }
     let socket = find_socket(&socket_dir(), Some(&args.run)).await?;
     let source = attach(&socket, Role::Operate, "ctl").await?;
-    let header = source.state.header.as_ref();
-    let command = args.request.command(header.map_or(0, |header| header.seed));
+    let Some(command) = args.request.command(&source.state)? else {
+        print_breakpoints(&source.state, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    command.check().map_err(anyhow::Error::msg)?;
     let commands = source.commands.context("this run takes no commands")?;
     let mut ticket = commands.send(command.clone());
     let waits = !matches!(&args.request, Request::Evaluate(evaluate) if evaluate.no_wait);
@@ -418,7 +435,11 @@ mod tests {
             let words = line.strip_prefix("arpo ").unwrap().split(' ');
             let parsed = Line::try_parse_from(words).unwrap();
             assert_eq!(parsed.args.run, "demo-1");
-            assert_eq!(parsed.args.request.command(0), command, "{line}");
+            assert_eq!(
+                parsed.args.request.plain_command(0),
+                Some(command),
+                "{line}"
+            );
         }
     }
 }

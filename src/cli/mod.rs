@@ -8,6 +8,7 @@ mod attach;
 pub mod bench;
 mod console;
 mod ctl;
+mod debug;
 mod doctor;
 mod engine;
 pub mod eval;
@@ -18,6 +19,7 @@ mod profile;
 mod runs;
 pub mod select;
 mod show;
+pub mod step;
 pub mod train;
 pub mod wiring;
 
@@ -50,6 +52,7 @@ enum Command {
     Train(train::Args),
     Eval(eval::Args),
     Select(select::Args),
+    Step(step::Args),
     Attach(attach::Args),
     Show(show::Args),
     Ctl(ctl::Args),
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Train(args) => train::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Select(args) => select::run(&args),
+        Command::Step(args) => step::run(&args),
         Command::Attach(args) => attach::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Ctl(args) => ctl::run(&args),

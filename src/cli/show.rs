@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use crate::bus::Source;
 use crate::cli::console::ConsoleArgs;
+use crate::cli::debug::parse_episode;
 use crate::cli::{async_runtime, console, plain};
 use crate::event::RunState;
 use crate::store::RunDir;
@@ -22,17 +23,6 @@ pub(super) struct Args {
     episode: Option<EpisodeId>,
     #[command(flatten)]
     console: ConsoleArgs,
-}
-
-fn parse_episode(text: &str) -> Result<EpisodeId, String> {
-    let parts = text.trim_start_matches('e').split_once('-');
-    let parsed = parts.and_then(|(incarnation, number)| {
-        Some(EpisodeId {
-            incarnation: incarnation.parse().ok()?,
-            number: number.parse().ok()?,
-        })
-    });
-    parsed.ok_or_else(|| "write it as incarnation-number, for instance 0-000531".to_owned())
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -56,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The run's folder: what was given, or its namesake in `runs/`.
-fn folder_of(given: &Path) -> PathBuf {
+pub(super) fn folder_of(given: &Path) -> PathBuf {
     if given.exists() {
         return given.to_owned();
     }

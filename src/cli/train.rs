@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts the engine apart from this terminal and waits until it listens.
-async fn start_engine(mut command: Command, path: &Path) -> anyhow::Result<PathBuf> {
+pub(super) async fn start_engine(mut command: Command, path: &Path) -> anyhow::Result<PathBuf> {
     let log_path = std::env::temp_dir().join(format!("arpo-engine-{}.log", std::process::id()));
     let log =
         File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;

@@ -50,6 +50,8 @@ pub struct GrpoConfig {
     pub epochs: usize,
     /// What the loss is divided by.
     pub denominator: Denominator,
+    /// Whether episodes that a person touched in the debugger are members of their group.
+    pub train_on_human_touched: bool,
 }
 
 /// What the loss is divided by.

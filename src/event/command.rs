@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{EvalRequest, SafePoint};
+use crate::event::{DebugCommand, EvalRequest, SafePoint};
 use crate::types::{EpisodeId, TaskId};
 
 /// What an operator can ask of a running engine. Each is answered by events, never assumed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
+    /// Something of the debugger.
+    Debug(DebugCommand),
     /// Stand still at the next safe point of this kind.
     Pause {
         /// Which.
@@ -113,6 +115,7 @@ impl Command {
             Command::RebootDesktop { desktop } if *desktop >= 4096 => Err(format!(
                 "a run has at most 4096 desktops, numbered from 0; there is no number {desktop}"
             )),
+            Command::Debug(command) => command.check(),
             Command::Evaluate(request) => request.check(),
             Command::CancelEvaluation { evaluation: 0 } => {
                 Err("evaluations are numbered from 1".to_owned())

@@ -5,6 +5,7 @@
 //! tolerate unknown kinds and fields; non-finite numbers are written as strings.
 
 mod command;
+mod debug;
 mod evaluation;
 mod float;
 mod report;
@@ -18,6 +19,11 @@ use crate::types::{
 };
 
 pub use command::{Command, parse_switch};
+pub use debug::{
+    BranchReplayed, BreakOn, Breakpoint, BreakpointsChanged, CANDIDATES_MAX, Candidate,
+    CandidatesProposed, DebugCommand, Decision, EpisodeBranched, EpisodeHeld, EpisodeReleased,
+    HoldReason, HoldTarget,
+};
 pub use evaluation::{
     EvalManifest, EvalRequest, EvalWeights, EvalWhen, ManifestDifference, TrialRow,
 };
@@ -28,9 +34,9 @@ pub use report::{
 };
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
-    EpisodeState, EvaluationState, EvaluationStatus, FailureState, FinishedPhase, GroupState,
-    Header, Injection, MarkKind, MemberPlace, NoticeState, PhaseState, ReplayState, RunMark,
-    RunState, Settings, StepState, StoredFrame, StoredSuccess,
+    EpisodeDebug, EpisodeState, EvaluationState, EvaluationStatus, FailureState, FinishedPhase,
+    GroupState, Header, HeldState, Injection, MarkKind, MemberPlace, NoticeState, PhaseState,
+    ReplayState, RunMark, RunState, Settings, StepState, StoredFrame, StoredSuccess,
 };
 
 /// Version of this vocabulary; a console refuses a run of a newer one with a clear message.
@@ -138,6 +144,8 @@ pub enum Purpose {
     Evaluate,
     /// It helps to choose tasks.
     Select,
+    /// A person steps through it; nothing learns from it and nothing is measured by it.
+    Debug,
 }
 
 /// One member of a group as training sees it.
@@ -349,6 +357,9 @@ pub enum EventKind {
         sampled_tokens: u32,
         /// How long, ms of the run's clock.
         clock_ms: u64,
+        /// Whether a person edited or chose one of its actions.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        human_touched: bool,
     },
     /// An episode was ended by an error: no score.
     EpisodeFailed {
@@ -369,7 +380,7 @@ pub enum EventKind {
     GroupFinished {
         /// Which.
         group: GroupId,
-        /// Outcome of each member in order; `None` where it failed.
+        /// Outcome of each member in order; `None` where it failed, or a person touched it.
         outcomes: Vec<Option<f32>>,
         /// Sample standard deviation (n - 1) of the valid outcomes.
         std: F,
@@ -520,6 +531,18 @@ pub enum EventKind {
         /// Which.
         id: u64,
     },
+    /// An episode stands before an action and waits for a decision.
+    EpisodeHeld(Box<EpisodeHeld>),
+    /// The policy wrote other replies for a held episode.
+    CandidatesProposed(CandidatesProposed),
+    /// A held episode goes on, or ends.
+    EpisodeReleased(EpisodeReleased),
+    /// An episode begins with the recorded steps of another one.
+    EpisodeBranched(EpisodeBranched),
+    /// Those steps have been replayed.
+    BranchReplayed(BranchReplayed),
+    /// The breakpoints in force changed.
+    BreakpointsChanged(BreakpointsChanged),
     /// Something the operator should know.
     Notice {
         /// How grave.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::event::*;
-use crate::types::{Action, ErrorClass, Point, Protocol, ScrollDirection};
+use crate::types::{Action, BranchOrigin, ErrorClass, Point, Protocol, ScrollDirection};
 
 fn id(number: u64) -> EpisodeId {
     EpisodeId {
@@ -81,6 +81,7 @@ fn episode_finished(number: u64, outcome: f32, steps: u32) -> EventKind {
         tokens: 100,
         sampled_tokens: 30,
         clock_ms: 5000,
+        human_touched: false,
     }
 }
 
@@ -117,6 +118,38 @@ fn step_finished(number: u64, step: u32) -> EventKind {
     }
 }
 
+fn breakpoint() -> Breakpoint {
+    Breakpoint {
+        id: 3,
+        on: BreakOn::LowLogprob { below: -1.5 },
+        episode: Some(id(5)),
+    }
+}
+
+fn branch_origin() -> BranchOrigin {
+    BranchOrigin {
+        run: "demo".to_owned(),
+        episode: id(4),
+        steps: 2,
+    }
+}
+
+fn episode_held(number: u64) -> EpisodeHeld {
+    EpisodeHeld {
+        episode: id(number),
+        step: 1,
+        reason: HoldReason::Breakpoint(breakpoint()),
+        instruction: "把 2 变成下标".to_owned(),
+        candidate: Candidate {
+            reply: "Action: wait()".to_owned(),
+            actions: vec![Action::Wait],
+            tokens: 4,
+            mean_logprob: F(f64::NAN),
+            ..Candidate::default()
+        },
+    }
+}
+
 /// One event of every kind, and of every shape where a kind has several.
 fn every_kind() -> Vec<EventKind> {
     let states = [
@@ -142,6 +175,27 @@ fn every_kind() -> Vec<EventKind> {
         Command::SetLearningRate { value: 3e-4 },
         Command::SetTemperature { value: 0.7 },
         Command::SetDesktops { value: 128 },
+        Command::Debug(DebugCommand::Hold {
+            target: HoldTarget::Desktop { desktop: 3 },
+            others: true,
+        }),
+        Command::Debug(DebugCommand::Release {
+            target: HoldTarget::All,
+        }),
+        Command::Debug(DebugCommand::Decide {
+            episode: id(5),
+            step: 1,
+            decision: Decision::Regenerate { count: 3 },
+        }),
+        Command::Debug(DebugCommand::SetBreakpoint {
+            on: BreakOn::UnchangedScreen,
+            episode: None,
+        }),
+        Command::Debug(DebugCommand::ClearBreakpoint { id: Some(1) }),
+        Command::Debug(DebugCommand::Branch {
+            episode: id(4),
+            step: 2,
+        }),
     ]
     .into_iter()
     .chain(newer_commands());
@@ -384,6 +438,38 @@ fn report_kinds() -> Vec<EventKind> {
             level: NoticeLevel::Warning,
             text: "two words".to_owned(),
         },
+        EventKind::EpisodeHeld(Box::new(episode_held(5))),
+        EventKind::CandidatesProposed(CandidatesProposed {
+            episode: id(5),
+            step: 1,
+            candidates: vec![Candidate::default(), episode_held(5).candidate],
+        }),
+        EventKind::EpisodeReleased(EpisodeReleased {
+            episode: id(5),
+            step: 1,
+            decision: Decision::Edit {
+                reply: "Action: wait()".to_owned(),
+            },
+            human_touched: true,
+        }),
+        EventKind::EpisodeReleased(EpisodeReleased {
+            episode: id(5),
+            step: 2,
+            decision: Decision::Accept,
+            human_touched: true,
+        }),
+        EventKind::EpisodeBranched(EpisodeBranched {
+            episode: id(5),
+            from: branch_origin(),
+        }),
+        EventKind::BranchReplayed(BranchReplayed {
+            episode: id(5),
+            steps: 2,
+            differs_at: Some(1),
+        }),
+        EventKind::BreakpointsChanged(BreakpointsChanged {
+            breakpoints: vec![breakpoint()],
+        }),
         EventKind::RunFinished(RunSummary {
             status: "finished".to_owned(),
             heldout_last: Some(0.25),
@@ -733,4 +819,94 @@ fn memory_is_bounded_over_a_long_run() {
     assert!(state.episodes.len() <= 3 * 256 + 512);
     assert_eq!(state.missed, 0);
     assert_eq!(state.groups_of(Iteration(198)).count(), 32);
+}
+
+#[test]
+fn a_held_episode_is_known_until_it_goes_on() {
+    let start = || {
+        numbered([
+            run_started(),
+            episode_started(5, None, 0, 1),
+            EventKind::EpisodeBranched(EpisodeBranched {
+                episode: id(5),
+                from: branch_origin(),
+            }),
+            EventKind::EpisodeHeld(Box::new(episode_held(5))),
+            EventKind::CandidatesProposed(CandidatesProposed {
+                episode: id(5),
+                step: 1,
+                candidates: vec![Candidate::default(); 2],
+            }),
+        ])
+    };
+    let state = RunState::from_events(&start());
+    let held = &state.held[&id(5)];
+    assert_eq!((held.step, held.since_ms, held.others.len()), (1, 30, 2));
+    assert_eq!(held.reason, HoldReason::Breakpoint(breakpoint()));
+    let from = state.episodes[&id(5)].debug.branched_from.as_ref();
+    assert_eq!(from, Some(&branch_origin()));
+    let released = EventKind::EpisodeReleased(EpisodeReleased {
+        episode: id(5),
+        step: 1,
+        decision: Decision::Skip,
+        human_touched: true,
+    });
+    for (end, touched) in [
+        (released, true),
+        (episode_finished(5, 1.0, 2), false),
+        (episode_failed(5, "cancelled"), false),
+    ] {
+        let mut events = start();
+        let last = Event {
+            seq: 5,
+            at_ms: 50,
+            kind: end,
+        };
+        events.push(last);
+        let state = RunState::from_events(&events);
+        assert!(state.held.is_empty());
+        assert_eq!(state.episodes[&id(5)].debug.human_touched, touched);
+    }
+}
+
+#[test]
+fn requests_to_the_debugger_are_checked() {
+    let decide = |decision| DebugCommand::Decide {
+        episode: id(5),
+        step: 0,
+        decision,
+    };
+    let stop_at = |on| DebugCommand::SetBreakpoint { on, episode: None };
+    let kind = |name: &str| BreakOn::Kind {
+        action: name.to_owned(),
+    };
+    for (command, part) in [
+        (decide(Decision::Accept), ""),
+        (decide(Decision::Regenerate { count: 0 }), "1 to 16"),
+        (decide(Decision::Regenerate { count: 17 }), "1 to 16"),
+        (
+            decide(Decision::Write {
+                reply: " \n".to_owned(),
+            }),
+            "empty",
+        ),
+        (
+            decide(Decision::Edit {
+                reply: "x".repeat(20_000),
+            }),
+            "at most",
+        ),
+        (stop_at(kind("click")), ""),
+        (stop_at(kind("clack")), "click, left_double"),
+        (stop_at(BreakOn::LowLogprob { below: 0.5 }), "at 0 or below"),
+        (
+            stop_at(BreakOn::LowLogprob { below: f64::NAN }),
+            "at 0 or below",
+        ),
+    ] {
+        match Command::Debug(command.clone()).check() {
+            Ok(()) => assert!(part.is_empty(), "{command:?} was let through"),
+            Err(reason) => assert!(!part.is_empty() && reason.contains(part), "{reason}"),
+        }
+    }
 }

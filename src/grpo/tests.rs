@@ -45,6 +45,7 @@ fn episode(number: u64, outcome: f32, end: EpisodeEnd) -> Episode {
             format: 0.0,
         },
         human_touched: false,
+        branched_from: None,
     }
 }
 

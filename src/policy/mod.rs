@@ -4,6 +4,7 @@
 //! steps. Invariant: a session's content is exactly the tokens given to it and sampled by it,
 //! in order; nothing is re-tokenised.
 
+pub mod human;
 pub mod scripted;
 
 use std::path::PathBuf;
@@ -83,6 +84,9 @@ pub struct Extension {
     /// The screenshots those placeholders stand for, in order, as the desktop delivered them
     /// (the policy resizes).
     pub images: Vec<Screenshot>,
+    /// Replies among `ids` that this session did not write, in order: a person's, or those of a
+    /// recorded episode. For policies that do not read tokens.
+    pub replies: Vec<String>,
 }
 
 /// Why generation stopped.
@@ -142,6 +146,10 @@ pub trait Policy: Send + Sync {
         extension: Extension,
         params: SamplingParams,
     ) -> Result<Generation, PolicyError>;
+    /// Whether it has replies of its own. Without them a person writes each one.
+    fn writes(&self) -> bool {
+        true
+    }
     /// A new session with the same content and its own seed; the content's state is shared.
     async fn fork(&self, session: SessionId, spec: SessionSpec) -> Result<SessionId, PolicyError>;
     /// Log-probability of each of `ids` (`[new]`) if appended to the session, which stays as

@@ -22,7 +22,7 @@ use crate::policy::{
     SamplingParams, SessionId, SessionSpec, WeightsId, WeightsSource,
 };
 use crate::prompt::PromptBuilder;
-use crate::types::{EpisodeId, PolicyVersion, ScreenSize, Task};
+use crate::types::{Action, EpisodeId, PolicyVersion, ScreenSize, Task};
 
 /// Where replies come from.
 #[derive(Clone, Debug)]
@@ -160,13 +160,10 @@ impl Scripted {
         screen: Option<ScreenSize>,
     ) -> Result<String, PolicyError> {
         let failed = |reason: String| PolicyError::Failed(reason);
-        if session.desktop.is_none() {
-            let desktop = Desktop::from_task(&session.task);
-            session.desktop = Some(desktop.map_err(|error| failed(error.to_string()))?);
-        }
-        let desktop = session.desktop.as_mut().expect("set above");
+        let task = Arc::clone(&session.task);
+        let desktop = shadow_desktop(session)?;
         let screen = screen.unwrap_or_else(|| desktop.screen_size());
-        let advice = expert::next(desktop, &session.task);
+        let advice = expert::next(desktop, &task);
         let space = self.prompt.space(&self.config, screen);
         let space = space.map_err(|error| failed(error.to_string()))?;
         let text = print_reply(
@@ -176,12 +173,24 @@ impl Scripted {
         );
         // The real desktop sees what was written, so the shadow does too.
         let parsed = parse_reply(&text, &space).map_err(|error| failed(error.to_string()))?;
-        for action in &parsed.actions {
-            if !action.is_terminal() {
-                desktop.apply(action);
-            }
-        }
+        apply_all(desktop, &parsed.actions);
         Ok(text)
+    }
+
+    /// Takes note of a reply that somebody else wrote in this session.
+    fn follow(&self, session: &mut Session, text: &str) -> Result<(), PolicyError> {
+        session.replies_given += 1;
+        if matches!(self.script, Script::Replies(_)) {
+            return Ok(());
+        }
+        let desktop = shadow_desktop(session)?;
+        let space = self.prompt.space(&self.config, desktop.screen_size());
+        let space = space.map_err(|error| PolicyError::Failed(error.to_string()))?;
+        // One that does not parse did nothing.
+        if let Ok(parsed) = parse_reply(text, &space) {
+            apply_all(desktop, &parsed.actions);
+        }
+        Ok(())
     }
 
     fn request(
@@ -191,6 +200,9 @@ impl Scripted {
         params: SamplingParams,
         answer: oneshot::Sender<Result<Generation, PolicyError>>,
     ) -> Result<Request, PolicyError> {
+        for text in &extension.replies {
+            self.follow(session, text)?;
+        }
         let screen = extension.images.last().map(crate::types::Screenshot::size);
         let encoded = self.prompt.encode(&self.reply(session, screen)?);
         let mut reply = encoded.map_err(|error| PolicyError::Failed(error.to_string()))?;
@@ -220,6 +232,22 @@ impl Scripted {
             prefilled: false,
             answer,
         })
+    }
+}
+
+/// The desktop on which the expert follows its session.
+fn shadow_desktop(session: &mut Session) -> Result<&mut Desktop, PolicyError> {
+    if session.desktop.is_none() {
+        let desktop = Desktop::from_task(&session.task);
+        let desktop = desktop.map_err(|error| PolicyError::Failed(error.to_string()))?;
+        session.desktop = Some(desktop);
+    }
+    Ok(session.desktop.as_mut().expect("set above"))
+}
+
+fn apply_all(desktop: &mut Desktop, actions: &[Action]) {
+    for action in actions.iter().filter(|action| !action.is_terminal()) {
+        desktop.apply(action);
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::config::Schedule;
 use crate::env::Environment;
-use crate::event::{EventKind, Purpose};
+use crate::event::{EpisodeBranched, EventKind, Purpose};
 use crate::rollout::barrier::Barrier;
 use crate::rollout::episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, run_episode};
 use crate::rollout::executor;
@@ -155,6 +155,7 @@ async fn serve(
         // Whoever ended the episode is answered when the seat is left, after the last event.
         let fleet = &queue.spec.steering.fleet;
         let mut seat = fleet.enter(id, desktop, evaluation);
+        let _debugged = context.debugger.seat(id, desktop);
         let began = context.clock.now();
         let barrier = queue.barrier.as_ref();
         let ran = run_episode(context, env.as_mut(), &job, id, barrier, &mut seat).await;
@@ -222,6 +223,11 @@ impl Queue<'_> {
             evaluation: job.trial_of.map(|trial| trial.evaluation),
             infeasible: job.task.is_infeasible(),
         });
+        if let Some(branch) = &job.branch {
+            let from = branch.origin();
+            let branched = EpisodeBranched { episode: id, from };
+            context.recorder.emit(EventKind::EpisodeBranched(branched));
+        }
         id
     }
 
@@ -325,5 +331,6 @@ fn finished_event(collected: &Collected, purpose: Purpose, clock_ms: u64) -> Eve
         tokens: episode.tokens.len() as u32,
         sampled_tokens: episode.tokens.num_sampled() as u32,
         clock_ms,
+        human_touched: episode.human_touched,
     }
 }

@@ -19,13 +19,15 @@ use crate::policy::{
 };
 use crate::prompt::{Piece, PromptBuilder, PromptError};
 use crate::rollout::barrier::Barrier;
+use crate::rollout::branch::Branch;
 use crate::rollout::clock::Clock;
+use crate::rollout::debug::Debugger;
 use crate::rollout::fleet::{Ending, Seat};
 use crate::rollout::gate::Gate;
 use crate::rollout::recorder::Recorder;
 use crate::types::{
-    Action, Episode, EpisodeEnd, EpisodeId, ErrorClass, FailedEpisode, GroupId, Reward, ScreenSize,
-    Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
+    Action, Episode, EpisodeEnd, EpisodeId, ErrorClass, FailedEpisode, GroupId, PolicyVersion,
+    Reward, ScreenSize, Screenshot, Step, StepTiming, Task, TokenStream, derive_seed,
 };
 
 /// Characters of a thought that an event carries; longer ones are rare, and the file has them.
@@ -49,6 +51,8 @@ pub struct Job {
     pub seed: u64,
     /// The evaluation it is a trial of, if it is one of a run's numbered ones.
     pub trial_of: Option<TrialOf>,
+    /// The recorded steps it begins with.
+    pub branch: Option<Arc<Branch>>,
 }
 
 /// What a trial takes from its evaluation.
@@ -113,6 +117,8 @@ pub struct EpisodeContext<'a> {
     pub clock: Clock,
     /// Passed before each step.
     pub gate: Gate,
+    /// Asked before each action.
+    pub debugger: Debugger,
     /// Told of everything.
     pub recorder: &'a Recorder,
 }
@@ -166,18 +172,29 @@ impl RolloutError {
 }
 
 /// An episode under way.
-struct Running<'a, 'c> {
-    context: &'a EpisodeContext<'c>,
+pub(super) struct Running<'a, 'c> {
+    pub(super) context: &'a EpisodeContext<'c>,
     env: &'a mut dyn Environment,
-    job: &'a Job,
-    id: EpisodeId,
-    barrier: Option<&'a Barrier>,
+    pub(super) job: &'a Job,
+    pub(super) id: EpisodeId,
+    pub(super) barrier: Option<&'a Barrier>,
+    pub(super) session: SessionId,
+    /// Its copy before the reply under way, where that may be replaced.
+    pub(super) base: Option<SessionId>,
+    /// Copies made so far.
+    pub(super) forks: u64,
+    /// Tokens of the episode that the session does not hold yet.
+    pub(super) pending: Extension,
+    pub(super) human_touched: bool,
     started: Duration,
+    /// Time spent waiting for an operator.
+    pub(super) held_for: Duration,
     desktop_time: Duration,
-    tokens: TokenStream,
-    steps: Vec<Step>,
-    screenshots: Vec<Screenshot>,
-    actions_done: usize,
+    pub(super) tokens: TokenStream,
+    pub(super) steps: Vec<Step>,
+    /// The policy's, one a step.
+    pub(super) screenshots: Vec<Screenshot>,
+    pub(super) actions_done: usize,
     last: Option<Screenshot>,
 }
 
@@ -191,20 +208,6 @@ pub(super) async fn run_episode(
     barrier: Option<&Barrier>,
     seat: &mut Seat,
 ) -> Result<Collected, RolloutError> {
-    let mut running = Running {
-        context,
-        env,
-        job,
-        id,
-        barrier,
-        started: context.clock.now(),
-        desktop_time: Duration::ZERO,
-        tokens: TokenStream::default(),
-        steps: Vec::new(),
-        screenshots: Vec::new(),
-        actions_done: 0,
-        last: None,
-    };
     let spec = SessionSpec {
         episode: id,
         sample: job.sample,
@@ -217,6 +220,26 @@ pub(super) async fn run_episode(
         .open(spec)
         .await
         .map_err(RolloutError::Policy)?;
+    let mut running = Running {
+        context,
+        env,
+        job,
+        id,
+        barrier,
+        session,
+        base: None,
+        forks: 0,
+        pending: Extension::default(),
+        human_touched: false,
+        started: context.clock.now(),
+        held_for: Duration::ZERO,
+        desktop_time: Duration::ZERO,
+        tokens: TokenStream::default(),
+        steps: Vec::new(),
+        screenshots: Vec::new(),
+        actions_done: 0,
+        last: None,
+    };
     if let Some(barrier) = barrier {
         barrier.join();
     }
@@ -224,12 +247,13 @@ pub(super) async fn run_episode(
     let end = tokio::select! {
         biased;
         how = seat.ended() => Err(RolloutError::Ended(how)),
-        end = running.play(session) => end,
+        end = running.play() => end,
     };
     if let Some(barrier) = barrier {
         barrier.leave();
     }
-    context.policy.close(session).await;
+    running.close_base().await;
+    context.policy.close(running.session).await;
     let end = end?;
     tokio::select! {
         biased;
@@ -239,21 +263,27 @@ pub(super) async fn run_episode(
 }
 
 impl Running<'_, '_> {
-    async fn play(&mut self, session: SessionId) -> Result<EpisodeEnd, RolloutError> {
+    async fn play(&mut self) -> Result<EpisodeEnd, RolloutError> {
         let seed = derive_seed(self.job.seed, &[SEED_DESKTOP]);
         let first = self.env.reset(&self.job.task, seed).await;
         let mut observation = first.map_err(RolloutError::Reset)?;
         self.pass(observation.elapsed).await;
+        observation = self.replay(observation).await?;
         loop {
-            if !self.context.gate.clone().pass().await {
+            if !self.pass_gate().await {
                 return Err(RolloutError::Cancelled);
             }
             if let Some(barrier) = self.barrier {
                 barrier.arrive().await;
             }
             self.check_deadline()?;
-            let Some(reply) = self.think(session, observation.screenshot).await? else {
+            let Some(draft) = self.think(observation.screenshot).await? else {
                 return Ok(EpisodeEnd::ContextFull);
+            };
+            let Some(reply) = self.consult(draft).await? else {
+                observation = self.env.observe().await.map_err(RolloutError::Env)?;
+                self.pass(observation.elapsed).await;
+                continue;
             };
             observation = match self.act(reply).await? {
                 Next::Look(observation) => observation,
@@ -270,26 +300,32 @@ impl Running<'_, '_> {
 
     fn check_deadline(&self) -> Result<(), RolloutError> {
         let limit = self.context.deadline;
-        if self.context.clock.now().saturating_sub(self.started) > limit {
+        let elapsed = self.context.clock.now().saturating_sub(self.started);
+        // Nobody is slow because a person thinks.
+        if elapsed.saturating_sub(self.held_for) > limit {
             return Err(RolloutError::Deadline(limit));
         }
         Ok(())
     }
 
-    /// Shows the policy the screenshot and takes its reply; `None` if the context is full.
-    async fn think(
-        &mut self,
-        session: SessionId,
-        screenshot: Screenshot,
-    ) -> Result<Option<Reply>, RolloutError> {
-        let context = self.context;
-        let step = self.steps.len() as u32;
-        context.recorder.screenshot(&screenshot);
-        context.recorder.emit(EventKind::ObservationTaken {
+    pub(super) fn emit(&self, kind: EventKind) {
+        self.context.recorder.emit(kind);
+    }
+
+    /// Tells of the screenshot that the step to come is decided on.
+    pub(super) fn show(&self, screenshot: &Screenshot) {
+        self.context.recorder.screenshot(screenshot);
+        self.emit(EventKind::ObservationTaken {
             episode: self.id,
-            step,
+            step: self.steps.len() as u32,
             image: screenshot.hash().clone(),
         });
+    }
+
+    /// Shows the policy the screenshot and takes its reply; `None` if the context is full.
+    async fn think(&mut self, screenshot: Screenshot) -> Result<Option<Draft>, RolloutError> {
+        let context = self.context;
+        self.show(&screenshot);
         let piece = self.next_piece(screenshot.size())?;
         let room = context
             .speech
@@ -300,41 +336,59 @@ impl Running<'_, '_> {
             return Ok(None);
         }
         let observed_at = context.clock.now();
-        let extension = Extension {
-            ids: piece.ids.clone(),
-            images: vec![screenshot.clone()],
-        };
-        let generation = self.generate(session, extension).await?;
+        self.fork_if_watched().await?;
+        let before = std::mem::take(&mut self.pending);
+        let extension = extended(&before, &piece.ids, &screenshot);
+        let generation = self.generate(self.session, extension).await?;
         let took = context.clock.now().saturating_sub(observed_at);
-        self.tokens.push_prompt(&piece.ids);
-        let start = self.tokens.len();
-        self.tokens
-            .push_sampled(&generation.ids, &generation.logprobs);
-        let text = context
-            .prompt
-            .decode(&generation.ids)
-            .map_err(|error| prompt_failed(&error))?;
-        if self.job.purpose == Purpose::Train {
-            self.screenshots.push(screenshot.clone());
-        }
-        Ok(Some(Reply {
-            parsed: self.parse(&generation, &text, screenshot.size()),
-            step: Step {
-                screenshot: screenshot.hash().clone(),
-                reply_tokens: (start, self.tokens.len()),
-                reply: text,
-                thought: String::new(),
-                actions: Vec::new(),
-                malformed: None,
-                clamped: false,
-                policy: generation.version,
-                timing: StepTiming {
-                    observed_at_ms: observed_at.as_millis() as u64,
-                    generate_ms: took.as_millis() as u64,
-                    act_ms: 0,
-                },
+        Ok(Some(Draft {
+            written: self.written(generation, screenshot.size())?,
+            before,
+            piece: piece.ids,
+            screenshot,
+            timing: StepTiming {
+                observed_at_ms: observed_at.as_millis() as u64,
+                generate_ms: took.as_millis() as u64,
+                act_ms: 0,
             },
         }))
+    }
+
+    /// Makes a reply part of the episode.
+    pub(super) fn commit(&mut self, draft: Draft) -> Reply {
+        self.tokens.push_prompt(&draft.piece);
+        let start = self.tokens.len();
+        let text = draft.written.text.clone();
+        match &draft.written.tokens {
+            Tokens::Sampled(ids, logprobs) => self.tokens.push_sampled(ids, logprobs),
+            Tokens::Person(ids) => {
+                self.tokens.push_prompt(ids);
+                self.pending = draft.extension();
+                self.pending.ids.extend_from_slice(ids);
+                self.pending.replies.push(text.clone());
+            }
+        }
+        let step = Step {
+            screenshot: draft.screenshot.hash().clone(),
+            reply_tokens: (start, self.tokens.len()),
+            reply: text,
+            thought: String::new(),
+            actions: Vec::new(),
+            malformed: None,
+            clamped: false,
+            policy: draft.written.version,
+            timing: draft.timing,
+        };
+        self.screenshots.push(draft.screenshot);
+        Reply {
+            parsed: draft.written.parsed,
+            step,
+        }
+    }
+
+    pub(super) fn decode(&self, ids: &[u32]) -> Result<String, RolloutError> {
+        let text = self.context.prompt.decode(ids);
+        text.map_err(|error| prompt_failed(&error))
     }
 
     fn next_piece(&self, size: ScreenSize) -> Result<Piece, RolloutError> {
@@ -360,7 +414,7 @@ impl Running<'_, '_> {
     }
 
     /// Generates, unless the gate is shut meanwhile.
-    async fn generate(
+    pub(super) async fn generate(
         &self,
         session: SessionId,
         extension: Extension,
@@ -379,7 +433,7 @@ impl Running<'_, '_> {
         }
     }
 
-    fn parse(
+    pub(super) fn parse(
         &self,
         generation: &Generation,
         text: &str,
@@ -430,7 +484,7 @@ impl Running<'_, '_> {
         Ok(self.cap_steps(next))
     }
 
-    async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
+    pub(super) async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
         match self.env.step(action).await {
             Ok(observation) => {
                 self.pass(observation.elapsed).await;
@@ -455,12 +509,20 @@ impl Running<'_, '_> {
         }
     }
 
-    fn finish_step(&mut self, mut step: Step, before: Duration) {
+    pub(super) fn finish_step(&mut self, mut step: Step, before: Duration) {
         let took = self.context.clock.now().saturating_sub(before);
         step.timing.act_ms = took.as_millis() as u64;
         let (start, end) = step.reply_tokens;
         let logprobs = &self.tokens.sampler_logprobs()[start..end];
-        let mean = logprobs.iter().sum::<f32>() / logprobs.len().max(1) as f32;
+        let mean = if self.tokens.mask()[start..end]
+            .iter()
+            .all(|sampled| *sampled)
+        {
+            logprobs.iter().sum::<f32>() / logprobs.len().max(1) as f32
+        } else {
+            // A person wrote it.
+            f32::NAN
+        };
         self.context.recorder.emit(EventKind::StepFinished {
             episode: self.id,
             step: self.steps.len() as u32,
@@ -539,20 +601,71 @@ impl Running<'_, '_> {
             state_score,
             infeasible,
             reward,
-            human_touched: false,
+            human_touched: self.human_touched,
+            branched_from: self.job.branch.as_ref().map(|branch| branch.origin()),
         };
+        let learned_from = self.job.purpose == Purpose::Train;
         Collected {
             episode,
-            screenshots: self.screenshots,
+            screenshots: if learned_from {
+                self.screenshots
+            } else {
+                Vec::new()
+            },
             desktop_time: self.desktop_time,
         }
     }
 }
 
+/// A reply on its way to becoming a step.
+pub(super) struct Draft {
+    /// What the session lacked before the piece.
+    pub(super) before: Extension,
+    /// Prompt tokens of this step.
+    pub(super) piece: Vec<u32>,
+    /// The screen it answers.
+    pub(super) screenshot: Screenshot,
+    /// The reply.
+    pub(super) written: Written,
+    pub(super) timing: StepTiming,
+}
+
+impl Draft {
+    /// What a session before this step is given to reply.
+    pub(super) fn extension(&self) -> Extension {
+        extended(&self.before, &self.piece, &self.screenshot)
+    }
+}
+
+/// What somebody wrote.
+pub(super) struct Written {
+    pub(super) text: String,
+    /// What it means, or why it does not parse.
+    pub(super) parsed: Result<ParsedReply, String>,
+    pub(super) tokens: Tokens,
+    /// The weights in use.
+    pub(super) version: PolicyVersion,
+}
+
+/// A reply's tokens, the end token included.
+pub(super) enum Tokens {
+    /// Ids and log-probabilities as sampled.
+    Sampled(Vec<u32>, Vec<f32>),
+    /// Ids of what a person wrote.
+    Person(Vec<u32>),
+}
+
 /// A reply, parsed or not, with the step it becomes.
-struct Reply {
+pub(super) struct Reply {
     parsed: Result<ParsedReply, String>,
     step: Step,
+}
+
+fn extended(before: &Extension, piece: &[u32], screenshot: &Screenshot) -> Extension {
+    let mut extension = before.clone();
+    extension.ids.extend_from_slice(piece);
+    extension.images.push(screenshot.clone());
+    extension
 }
 
 /// What follows a step.

@@ -6,20 +6,25 @@
 //! seed gives the same bits.
 
 mod barrier;
+mod branch;
 mod clock;
 mod collect;
+mod debug;
 mod episode;
 mod executor;
 mod fleet;
 mod gate;
+mod held;
 mod lease;
 mod recorder;
 
 #[cfg(test)]
 mod tests;
 
+pub use branch::Branch;
 pub use clock::Clock;
 pub use collect::{CollectSpec, Collection, Settled, Steering, collect};
+pub use debug::Debugger;
 pub use episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, TrialOf, shorten};
 pub use fleet::{Answer, Ending, Fleet};
 pub use gate::{Gate, GateHandle, GateState};

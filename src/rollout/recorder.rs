@@ -27,6 +27,7 @@ pub struct Recorder(Option<Inner>);
 
 struct Inner {
     sink: EventSink,
+    run: Arc<RunDir>,
     pictures: Option<SyncSender<Item>>,
     writer: Option<JoinHandle<()>>,
     seen: Mutex<HashSet<ImageHash>>,
@@ -37,9 +38,11 @@ impl Recorder {
     pub fn start(sink: EventSink, run: Arc<RunDir>) -> Self {
         let (pictures, items) = sync_channel::<Item>(PICTURE_QUEUE);
         let errors = sink.clone();
+        let kept = Arc::clone(&run);
         let writer = std::thread::spawn(move || write_pictures(&items, &run, &errors));
         Self(Some(Inner {
             sink,
+            run: kept,
             pictures: Some(pictures),
             writer: Some(writer),
             seen: Mutex::new(HashSet::new()),
@@ -49,6 +52,11 @@ impl Recorder {
     /// One that keeps nothing, for rehearsals.
     pub fn silent() -> Self {
         Self(None)
+    }
+
+    /// The run that is told of, if it is kept.
+    pub fn run(&self) -> Option<&Arc<RunDir>> {
+        self.0.as_ref().map(|inner| &inner.run)
     }
 
     /// Appends to the log.

@@ -124,6 +124,7 @@ impl Collector {
         told: Option<&dyn Fn(Settled<'_>)>,
     ) -> Result<Collection, SessionError> {
         self.resize_fleet().await?;
+        let (jobs, branches) = self.with_branches(jobs);
         let clock = Clock::starting_at(Duration::from_millis(self.clock_ms));
         let rollout = &self.profile.rollout;
         let context = EpisodeContext {
@@ -140,6 +141,7 @@ impl Collector {
             deadline: rollout.deadline(),
             clock: clock.clone(),
             gate: self.control.gate(),
+            debugger: self.control.debugger(),
             recorder: &self.recorder,
         };
         let reopen = || {
@@ -167,13 +169,14 @@ impl Collector {
             }
         };
         let told = told.unwrap_or(&|_| ());
-        let collection = tokio::select! {
-            collection = collect(&context, &mut self.envs, jobs, spec, told) => collection,
+        let mut collection = tokio::select! {
+            collection = collect(&context, &mut self.envs, &jobs, spec, told) => collection,
             () = self.control.serve() => unreachable!("serving commands never ends"),
             () = begin_leased => unreachable!("beginning evaluations never ends"),
         };
         self.next_episode = collection.next_episode;
         self.clock_ms = clock.now_ms();
+        self.keep_branches(&mut collection, branches);
         Ok(collection)
     }
 

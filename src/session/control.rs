@@ -9,6 +9,7 @@ use crate::event::{
 };
 use crate::grpo::Replay;
 use crate::rollout::{Answer, Ending, Fleet, Gate, GateHandle, GateState};
+use crate::session::debug::DebugControl;
 use crate::session::evaluations::Evaluations;
 use crate::types::{EpisodeId, TaskId};
 
@@ -51,6 +52,7 @@ pub struct Control {
     fleet: Fleet,
     evaluations: Option<Evaluations>,
     replay: Option<SharedReplay>,
+    pub(super) debug: DebugControl,
 }
 
 impl Control {
@@ -73,6 +75,7 @@ impl Control {
             fleet: Fleet::default(),
             evaluations: None,
             replay: None,
+            debug: DebugControl::default(),
         }
     }
 
@@ -209,9 +212,15 @@ impl Control {
     }
 
     fn handle(&mut self, request: CommandRequest) {
-        match self.refusal(&request.command) {
-            Some(reason) => request.refuse(&reason),
-            None => self.obey_or_refuse(request),
+        match (self.refusal(&request.command), request.command.clone()) {
+            (Some(reason), _) => request.refuse(&reason),
+            // Whether it can be done is often known to the episode alone, which answers.
+            (None, Command::Debug(command)) => {
+                if self.debug.obey(command, request, &self.sink) {
+                    self.gate.set(GateState::Held);
+                }
+            }
+            (None, _) => self.obey_or_refuse(request),
         }
         self.tell_state();
     }
@@ -397,6 +406,8 @@ impl Control {
             },
             // Taken by `obey_or_refuse` where there are any.
             Command::Evaluate(_) => request.refuse("this run takes no evaluations"),
+            // Answered before it is accepted; see `handle`.
+            Command::Debug(_) => {}
         }
     }
 

@@ -41,6 +41,7 @@ impl EvaluationSpec {
                     sample: trial,
                     seed: derive_seed(self.seed, &path),
                     trial_of: Some(trial_of),
+                    branch: None,
                 });
             }
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use crate::config::GrpoConfig;
 use crate::event::{
     EventKind, F, IterationReport, MemberSignal, Phase, Purpose, SafePoint, StepSignal,
     UpdateReport,
@@ -34,6 +35,8 @@ struct Group {
     outcomes: Vec<Outcome>,
     injection: Option<Injection>,
     replayed_screenshots: Vec<Screenshot>,
+    /// Whether episodes that a person touched are members.
+    keeps_touched: bool,
 }
 
 /// One member as training sees it.
@@ -44,9 +47,15 @@ struct Member<'a> {
 }
 
 impl Group {
-    /// Raw outcomes in order, `None` where an error ended the member.
+    /// The episode of an outcome, unless an error ended it or a person touched it.
+    fn valid<'a>(&self, outcome: &'a Outcome) -> Option<&'a Collected> {
+        let scored = outcome.scored();
+        scored.filter(|collected| self.keeps_touched || !collected.episode.human_touched)
+    }
+
+    /// Raw outcomes in order, `None` where the member is not valid.
     fn raw_outcomes(&self) -> Vec<Option<f32>> {
-        let outcome = |member: &Outcome| member.scored().map(|c| c.episode.reward.outcome);
+        let outcome = |member: &Outcome| self.valid(member).map(|c| c.episode.reward.outcome);
         self.outcomes.iter().map(outcome).collect()
     }
 
@@ -68,7 +77,7 @@ impl Group {
                 episode,
                 screenshots,
                 ..
-            }) = outcome.scored()
+            }) = self.valid(outcome)
             {
                 members.push(Member {
                     episode,
@@ -148,7 +157,7 @@ impl TrainSession {
         report.clock_ms = self.collector.clock_ms - clock_before;
         let sampled = self.collector.policy.stats().tokens_sampled - sampled_before;
         report.tokens_per_s = F(sampled as f64 / started.elapsed().as_secs_f64().max(1e-9));
-        let groups = into_groups(iteration, tasks, collection.outcomes, grpo.group_size);
+        let groups = into_groups(iteration, tasks, collection.outcomes, &grpo);
         self.report_groups(&groups, report)?;
         Ok(Some(groups))
     }
@@ -176,6 +185,7 @@ impl TrainSession {
                     sample,
                     seed: derive_seed(self.collector.profile.run.seed, &path),
                     trial_of: None,
+                    branch: None,
                 });
             }
         }
@@ -438,7 +448,7 @@ fn into_groups(
     iteration: Iteration,
     tasks: Vec<Arc<Task>>,
     outcomes: Vec<Outcome>,
-    group_size: usize,
+    grpo: &GrpoConfig,
 ) -> Vec<Group> {
     let mut outcomes = outcomes.into_iter();
     let group = |(index, task): (usize, Arc<Task>)| Group {
@@ -447,9 +457,10 @@ fn into_groups(
             index: index as u32,
         },
         task,
-        outcomes: outcomes.by_ref().take(group_size).collect(),
+        outcomes: outcomes.by_ref().take(grpo.group_size).collect(),
         injection: None,
         replayed_screenshots: Vec::new(),
+        keeps_touched: grpo.train_on_human_touched,
     };
     tasks.into_iter().enumerate().map(group).collect()
 }
@@ -459,8 +470,7 @@ fn summarize_groups(groups: &[Group], report: &mut IterationReport) {
     let scored = || {
         groups
             .iter()
-            .flat_map(|g| &g.outcomes)
-            .filter_map(Outcome::scored)
+            .flat_map(|group| group.outcomes.iter().filter_map(|one| group.valid(one)))
     };
     let episodes = || scored().map(|collected| &collected.episode);
     let outcomes: Vec<f32> = episodes().map(|episode| episode.reward.outcome).collect();
@@ -571,4 +581,73 @@ fn train_sample(member: &Member<'_>, advantage: f32) -> TrainSample {
 
 fn mean(values: &[f32]) -> f32 {
     values.iter().sum::<f32>() / values.len().max(1) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::simulated::suite;
+    use crate::types::{EpisodeEnd, EpisodeId, TokenStream};
+
+    fn outcome(number: u64, outcome: f32, human_touched: bool) -> Outcome {
+        let id = EpisodeId {
+            incarnation: 0,
+            number,
+        };
+        let episode = Episode {
+            id,
+            task: suite::task("ed_sub", 1).unwrap().id,
+            group: None,
+            sample: 0,
+            seed: 0,
+            steps: Vec::new(),
+            final_screenshot: None,
+            tokens: TokenStream::default(),
+            end: EpisodeEnd::Finished,
+            state_score: outcome,
+            infeasible: false,
+            reward: Reward {
+                outcome,
+                format: 0.0,
+            },
+            human_touched,
+            branched_from: None,
+        };
+        Outcome::Scored(Box::new(Collected {
+            episode,
+            screenshots: Vec::new(),
+            desktop_time: std::time::Duration::ZERO,
+        }))
+    }
+
+    #[test]
+    fn what_a_person_touched_is_no_member_unless_asked() {
+        for (keeps_touched, outcomes, std) in [
+            (false, vec![Some(0.0), None, Some(0.0)], 0.0),
+            (true, vec![Some(0.0), Some(1.0), Some(0.0)], 0.577_35),
+        ] {
+            let group = Group {
+                id: GroupId {
+                    iteration: Iteration(0),
+                    index: 0,
+                },
+                task: Arc::new(suite::task("ed_sub", 1).unwrap()),
+                outcomes: vec![
+                    outcome(0, 0.0, false),
+                    outcome(1, 1.0, true),
+                    outcome(2, 0.0, false),
+                ],
+                injection: None,
+                replayed_screenshots: Vec::new(),
+                keeps_touched,
+            };
+            assert_eq!(group.raw_outcomes(), outcomes);
+            let valid = group.valid_outcomes();
+            assert!((group_std(&valid) - std).abs() < 1e-5);
+            assert_eq!(group.members().len(), valid.len());
+            let mut report = IterationReport::default();
+            summarize_groups(&[group], &mut report);
+            assert_eq!(report.episodes as usize, valid.len());
+        }
+    }
 }

@@ -8,6 +8,7 @@
 mod checkpoint;
 mod collector;
 mod control;
+mod debug;
 mod desktops;
 mod evaluate;
 mod evaluations;
@@ -28,6 +29,7 @@ mod tests;
 
 pub use collector::{Collector, CollectorParts, Evaluated};
 pub use control::{Control, Settings};
+pub use debug::{debug_job, load_branch};
 pub use desktops::open_desktops;
 pub use evaluate::EvaluationSpec;
 pub use learner::{Learner, LearnerError, OldLogprobReport, UpdateSettings};

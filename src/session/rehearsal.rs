@@ -15,8 +15,8 @@ use crate::policy::scripted::{Script, Scripted};
 use crate::policy::{Policy, PolicyStats, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
-    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, Steering,
-    collect,
+    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder,
+    Steering, collect,
 };
 use crate::session::{SessionError, open_desktops};
 use crate::types::{Episode, Task, derive_seed};
@@ -88,6 +88,7 @@ pub async fn rehearse(spec: &RehearsalSpec) -> Result<Rehearsal, SessionError> {
         deadline: profile.rollout.deadline(),
         clock: clock.clone(),
         gate,
+        debugger: Debugger::default(),
         recorder: &Recorder::silent(),
     };
     let collect_spec = CollectSpec {
@@ -130,6 +131,7 @@ fn jobs(spec: &RehearsalSpec) -> Vec<Job> {
         sample: 0,
         seed: derive_seed(spec.profile.run.seed, &[SEED_REHEARSAL, index as u64]),
         trial_of: None,
+        branch: None,
     };
     (0..spec.episodes).map(job).collect()
 }

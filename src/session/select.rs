@@ -150,6 +150,7 @@ fn jobs(spec: &SelectSpec) -> Vec<Job> {
         sample,
         seed: derive_seed(spec.seed, &[SEED_SELECT, index as u64, u64::from(sample)]),
         trial_of: None,
+        branch: None,
     };
     let tasks = spec.tasks.iter().enumerate();
     tasks

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::store::atomic::{self, Durability};
 use crate::store::{RunDir, StoreError};
 use crate::types::{
-    Episode, EpisodeEnd, EpisodeId, FailedEpisode, GroupId, ImageHash, Reward, Step, TaskId,
-    TokenStream,
+    BranchOrigin, Episode, EpisodeEnd, EpisodeId, FailedEpisode, GroupId, ImageHash, Reward, Step,
+    TaskId, TokenStream,
 };
 
 const MAGIC: &[u8; 8] = b"ARPOTOKS";
@@ -43,6 +43,8 @@ struct EpisodeRecord {
     state_score: f32,
     infeasible: bool,
     human_touched: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branched_from: Option<BranchOrigin>,
     tokens: usize,
     sampled_tokens: usize,
     steps: Vec<Step>,
@@ -65,6 +67,7 @@ impl RunDir {
             state_score: episode.state_score,
             infeasible: episode.infeasible,
             human_touched: episode.human_touched,
+            branched_from: episode.branched_from.clone(),
             tokens: episode.tokens.len(),
             sampled_tokens: episode.tokens.num_sampled(),
             steps: episode.steps.clone(),
@@ -154,6 +157,7 @@ impl EpisodeRecord {
             infeasible: self.infeasible,
             reward: self.reward,
             human_touched: self.human_touched,
+            branched_from: self.branched_from,
         }
     }
 }

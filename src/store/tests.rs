@@ -65,6 +65,7 @@ fn episode(number: u64, picture: char) -> Episode {
             format: 0.0,
         },
         human_touched: false,
+        branched_from: None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::event::{Command, RunState};
 use crate::tui::changes::Changes;
+use crate::tui::debug::{DebugUi, ReplyEditor};
 use crate::tui::evals::EvalsUi;
 use crate::tui::fleet::FleetUi;
 use crate::tui::focus::Pending;
@@ -120,6 +121,8 @@ pub enum Overlay {
     Launch(LaunchForm),
     /// Detach or stop.
     Quit(QuitChoice),
+    /// A reply being written for a held episode.
+    Reply(Box<ReplyEditor>),
     /// What is known of the terminal.
     About,
     /// Yes or no, on the row of messages.
@@ -355,6 +358,8 @@ pub struct UiState {
     pub fleet: FleetUi,
     /// Rollout.
     pub rollout: RolloutUi,
+    /// The debugger's panel on it.
+    pub debug: DebugUi,
     /// Train.
     pub train: TrainUi,
     /// Evals.
@@ -406,6 +411,7 @@ impl App {
             leaving: false,
             fleet: FleetUi::default(),
             rollout: RolloutUi::default(),
+            debug: DebugUi::default(),
             train: TrainUi::default(),
             evals: EvalsUi::default(),
             replay: ReplayUi::default(),

@@ -3,6 +3,7 @@
 
 use crate::tui::app::{App, Overlay, Pane, Screen};
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
+use crate::tui::debug::held_here;
 use crate::tui::keys::Key;
 use crate::tui::lease;
 
@@ -22,7 +23,8 @@ pub struct Pending {
 pub fn scopes(app: &App) -> Vec<Scope> {
     let screen = app.ui.screen;
     let pane = has_focused_detail(app).then_some(Scope::Detail(screen));
-    let mut all: Vec<_> = pane.into_iter().collect();
+    let held = (screen == Screen::Rollout && held_here(app).is_some()).then_some(Scope::Held);
+    let mut all: Vec<_> = held.into_iter().chain(pane).collect();
     all.extend([Scope::On(screen), Scope::Global]);
     all
 }
@@ -94,6 +96,7 @@ fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
             ("enter", "run"),
             ("esc", "close"),
         ],
+        Overlay::Reply(_) => &[("ctrl-s", "send"), ("esc", "leave")],
         Overlay::About => &[("any key", "close")],
         Overlay::Page(_) => &[("j k", "scroll"), ("esc", "close")],
         Overlay::Prompt(_) => &[

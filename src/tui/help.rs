@@ -1,7 +1,7 @@
 //! What the help lists: commands whose keys hold now, those of the focused pane first; then the
 //! other screens'. A search narrows it, enter runs the selected command.
 
-use crate::tui::app::{App, SCREENS};
+use crate::tui::app::{App, SCREENS, Screen};
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::focus::scopes;
 use crate::tui::keymap::scope_name;
@@ -48,7 +48,11 @@ pub fn help_lines(app: &App, query: &str) -> Vec<HelpLine> {
         row.scope == Scope::Global && !row.operates && !row.recorded
     });
     for screen in SCREENS {
-        for scope in [Scope::On(screen), Scope::Detail(screen)] {
+        let held = (screen == Screen::Rollout).then_some(Scope::Held);
+        for scope in held
+            .into_iter()
+            .chain([Scope::On(screen), Scope::Detail(screen)])
+        {
             if !here.contains(&scope) {
                 add(capitalized(&scope_name(scope)), &|row| row.scope == scope);
             }

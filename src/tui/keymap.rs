@@ -1,5 +1,6 @@
 //! What keys mean: the defaults of the table of commands, changed by the operator's own file.
 
+use crate::tui::app::Screen;
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::keys::{Key, chord_name, parse_chord};
 
@@ -158,6 +159,7 @@ pub fn scope_name(scope: Scope) -> String {
         Scope::Global => "everywhere".to_owned(),
         Scope::On(screen) => format!("on {}", screen.title()),
         Scope::Detail(screen) => format!("in the detail of {}", screen.title()),
+        Scope::Held => "on a held episode".to_owned(),
     }
 }
 
@@ -166,6 +168,7 @@ fn hold_together(a: Scope, b: Scope) -> bool {
     let screen = |scope| match scope {
         Scope::Global => None,
         Scope::On(screen) | Scope::Detail(screen) => Some(screen),
+        Scope::Held => Some(Screen::Rollout),
     };
     match (screen(a), screen(b)) {
         (Some(a), Some(b)) => a == b,

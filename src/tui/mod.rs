@@ -6,6 +6,7 @@
 pub mod app;
 pub mod changes;
 pub mod commands;
+pub mod debug;
 pub mod draw;
 pub mod evals;
 pub mod figures;

@@ -6,6 +6,7 @@ use crate::tui::app::{App, Overlay, Question, QuitChoice};
 use crate::tui::commands::{
     CommandRow, Scope, command_named, invoke, run_line, send, set_filter, set_search,
 };
+use crate::tui::debug;
 use crate::tui::focus::{Pending, scopes};
 use crate::tui::help::{Help, help_commands};
 use crate::tui::keymap::Meaning;
@@ -57,6 +58,7 @@ pub(super) fn press(app: &mut App, key: Key) -> Vec<Effect> {
             LaunchReply::Closed => Vec::new(),
             LaunchReply::Launch(command) => send(app, command),
         },
+        Some(Overlay::Reply(editor)) => debug::press_in_editor(app, key, editor),
         // Any key closes it.
         Some(Overlay::About) => Vec::new(),
         Some(Overlay::Quit(choice)) => press_in_quit(app, key, choice),

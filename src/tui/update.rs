@@ -18,7 +18,7 @@ use crate::tui::term::{LinkFigures, Reply};
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::work::{Job, Worked};
-use crate::tui::{focus, journal, lease, timeline};
+use crate::tui::{debug, focus, journal, lease, timeline};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -213,6 +213,7 @@ pub fn update(app: &mut App, input: Input) -> Update {
         }
         Input::Answer(ticket, answer) => {
             journal::note_answer(app, ticket, answer);
+            debug::settle_editor(app);
             leave_if_stopped(app)
         }
     };
@@ -261,6 +262,7 @@ fn heard(app: &mut App, reordered: bool) -> Vec<Effect> {
     app.ui.lost = None;
     timeline::settle(app);
     journal::reconcile(app);
+    debug::settle_editor(app);
     // Rows that nobody has looked at yet may take their place at once.
     if reordered || app.ui.fleet.order.len() != rows_in_order(app).len() {
         reorder(app);
@@ -324,6 +326,7 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     let line = crate::tui::text::one_line(text);
     match &mut app.ui.overlay {
         Some(Overlay::Prompt(prompt)) => prompt.text.push_str(&line),
+        Some(Overlay::Reply(editor)) => debug::paste_into(editor, text),
         Some(Overlay::Help(help)) if help.types => help.query.push_str(&line),
         Some(Overlay::Filter(text) | Overlay::Search(text) | Overlay::Naming(_, text)) => {
             text.push_str(&line);

@@ -1,7 +1,8 @@
 //! What the console calls actions, phases, states, ends and commands.
 
 use crate::event::{
-    Command, EvalRequest, EvalWeights, EvalWhen, EvaluationStatus, Phase, SafePoint, TrainerState,
+    Command, DebugCommand, Decision, EvalRequest, EvalWeights, EvalWhen, EvaluationStatus,
+    HoldTarget, Phase, SafePoint, TrainerState,
 };
 use crate::tui::figures;
 use crate::tui::text::one_line;
@@ -184,6 +185,50 @@ pub fn command(command: &Command) -> String {
         Command::DropStored { task, episode } => format!("drop {task} {episode}"),
         Command::Evaluate(request) => evaluate(request),
         Command::CancelEvaluation { evaluation } => format!("cancel-evaluation {evaluation}"),
+        Command::Debug(command) => debug_command(command),
+    }
+}
+
+fn debug_command(command: &DebugCommand) -> String {
+    match command {
+        DebugCommand::Hold { target, others } => {
+            let others = if *others { " others" } else { "" };
+            format!("hold {}{others}", hold_target(*target))
+        }
+        DebugCommand::Release { target } => format!("release {}", hold_target(*target)),
+        DebugCommand::Decide {
+            episode,
+            step,
+            decision,
+        } => {
+            let more = match decision {
+                Decision::Regenerate { count } => format!(" {count}"),
+                Decision::Choose { candidate } => format!(" {candidate}"),
+                Decision::Edit { reply } | Decision::Write { reply } => {
+                    format!(" \"{}\"", one_line(reply))
+                }
+                _ => String::new(),
+            };
+            let name = decision.name();
+            format!("{name}{more} ({episode} step {})", u64::from(*step) + 1)
+        }
+        DebugCommand::SetBreakpoint { on, episode } => {
+            let whose = episode.map_or(String::new(), |id| format!(" of {id}"));
+            format!("break {}{whose}", on.words())
+        }
+        DebugCommand::ClearBreakpoint { id: Some(id) } => format!("break clear {id}"),
+        DebugCommand::ClearBreakpoint { id: None } => "break clear".to_owned(),
+        DebugCommand::Branch { episode, step } => {
+            format!("branch {episode} {}", u64::from(*step) + 1)
+        }
+    }
+}
+
+fn hold_target(target: HoldTarget) -> String {
+    match target {
+        HoldTarget::Episode { episode } => episode.to_string(),
+        HoldTarget::Desktop { desktop } => format!("desktop:{desktop}"),
+        HoldTarget::All => "all".to_owned(),
     }
 }
 

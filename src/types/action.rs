@@ -106,6 +106,23 @@ pub enum Action {
 }
 
 impl Action {
+    /// The grammar's name of every action.
+    pub const NAMES: [&'static str; 13] = [
+        "click",
+        "left_double",
+        "right_single",
+        "hover",
+        "drag",
+        "hotkey",
+        "press",
+        "type",
+        "scroll",
+        "wait",
+        "finished",
+        "fail",
+        "call_user",
+    ];
+
     /// Whether the episode ends with this action.
     pub fn is_terminal(&self) -> bool {
         matches!(

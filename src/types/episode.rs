@@ -105,6 +105,20 @@ pub struct Episode {
     pub reward: Reward,
     /// Whether a person edited or chose one of its actions; never trained on unless asked.
     pub human_touched: bool,
+    /// The recorded episode whose first steps it replayed: it is counterfactual then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branched_from: Option<BranchOrigin>,
+}
+
+/// The recorded episode that another one branched from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchOrigin {
+    /// Name of its run.
+    pub run: String,
+    /// Which.
+    pub episode: EpisodeId,
+    /// Steps taken over from it.
+    pub steps: u32,
 }
 
 impl Episode {

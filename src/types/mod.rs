@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Point, ReplyFormat, ScrollDirection};
-pub use episode::{Episode, EpisodeEnd, ErrorClass, FailedEpisode, Step, StepTiming};
+pub use episode::{BranchOrigin, Episode, EpisodeEnd, ErrorClass, FailedEpisode, Step, StepTiming};
 pub use protocol::Protocol;
 pub use reward::Reward;
 pub use screenshot::{ImageHash, ScreenSize, Screenshot};

@@ -35,6 +35,17 @@ impl TokenStream {
         self.sampler_logprobs.extend_from_slice(sampler_logprobs);
     }
 
+    /// Appends the tokens of `range` of another stream as they are: ids, mask, log-probabilities.
+    ///
+    /// # Panics
+    /// If the other stream is shorter.
+    pub fn push_part(&mut self, other: &Self, range: std::ops::Range<usize>) {
+        self.ids.extend_from_slice(&other.ids[range.clone()]);
+        self.mask.extend_from_slice(&other.mask[range.clone()]);
+        self.sampler_logprobs
+            .extend_from_slice(&other.sampler_logprobs[range]);
+    }
+
     /// Token ids, `[seq]`.
     pub fn ids(&self) -> &[u32] {
         &self.ids

@@ -3,7 +3,11 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use arpo::event::Command;
+use arpo::event::{
+    BreakOn, Breakpoint, BreakpointsChanged, Candidate, Command, DebugCommand, Decision,
+    EpisodeHeld, EventKind, HoldReason, HoldTarget,
+};
+use arpo::types::EpisodeId;
 use serde_json::{Value, json};
 
 use crate::attach::Engine;
@@ -76,6 +80,105 @@ async fn what_makes_no_sense_is_said_without_asking_the_engine() {
     }
     let output = arpo(&folder, &["ctl", "demo-1", "dance"]).await;
     assert_eq!(output.status.code(), Some(2));
+    assert!(engine.inbox.try_recv().is_none());
+}
+
+#[tokio::test]
+async fn the_debugger_is_steered_from_a_script() {
+    let mut engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    let episode = EpisodeId {
+        incarnation: 0,
+        number: 7,
+    };
+    let held = EpisodeHeld {
+        episode,
+        step: 2,
+        reason: HoldReason::Asked,
+        instruction: "say it".to_owned(),
+        candidate: Candidate::default(),
+    };
+    engine.emit([
+        EventKind::EpisodeHeld(Box::new(held)),
+        EventKind::BreakpointsChanged(BreakpointsChanged {
+            breakpoints: vec![Breakpoint {
+                id: 4,
+                on: BreakOn::ParseError,
+                episode: None,
+            }],
+        }),
+    ]);
+    engine.sink.flush().await.unwrap();
+    let listed = arpo(&folder, &["ctl", "demo-1", "breakpoint", "list"]).await;
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(text, "4  reply does not parse  of all\n");
+
+    let decide = |decision| DebugCommand::Decide {
+        episode,
+        step: 2,
+        decision,
+    };
+    let reply = "Action: wait()".to_owned();
+    let on = BreakOn::LowLogprob { below: -1.5 };
+    for (words, expected) in [
+        (
+            &["hold", "desktop:3", "--others"][..],
+            DebugCommand::Hold {
+                target: HoldTarget::Desktop { desktop: 3 },
+                others: true,
+            },
+        ),
+        (
+            &["release", "all"],
+            DebugCommand::Release {
+                target: HoldTarget::All,
+            },
+        ),
+        (&["decide", "held", "accept"], decide(Decision::Accept)),
+        (
+            &["decide", "0-000007", "edit", "Action:", "wait()"],
+            decide(Decision::Edit { reply }),
+        ),
+        (
+            &["breakpoint", "low-logprob", "-1.5", "--episode", "0-000007"],
+            DebugCommand::SetBreakpoint {
+                on,
+                episode: Some(episode),
+            },
+        ),
+        (
+            &["breakpoint", "clear", "4"],
+            DebugCommand::ClearBreakpoint { id: Some(4) },
+        ),
+        (
+            &["branch", "0-000007", "--at", "3"],
+            DebugCommand::Branch { episode, step: 2 },
+        ),
+    ] {
+        let asked = tokio::spawn({
+            let folder = folder.clone();
+            let words = words.to_vec();
+            async move {
+                let all = [&["ctl", "demo-1"], &words[..], &["--json"]].concat();
+                arpo(&folder, &all).await
+            }
+        });
+        let request = engine.inbox.recv().await.unwrap();
+        assert_eq!(request.command, Command::Debug(expected), "{words:?}");
+        request.done();
+        let output = asked.await.unwrap();
+        assert_eq!(last_json(&output)["status"], "done", "{output:?}");
+    }
+    for words in [
+        &["decide", "0-000008", "accept"][..],
+        &["decide", "held", "dance"],
+        &["breakpoint", "kind", "clack"],
+        &["hold", "somebody"],
+    ] {
+        let output = arpo(&folder, &[&["ctl", "demo-1"], words].concat()).await;
+        assert!(!output.status.success(), "{output:?}");
+        assert!(!output.stderr.is_empty());
+    }
     assert!(engine.inbox.try_recv().is_none());
 }
 

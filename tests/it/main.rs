@@ -7,6 +7,7 @@ mod attach;
 mod bench;
 mod bytes;
 mod ctl;
+mod debugger;
 mod doctor;
 #[cfg(feature = "torch")]
 mod live;
@@ -19,6 +20,7 @@ mod reference;
 mod replay;
 mod screen;
 mod simulated;
+mod step;
 mod store;
 mod synthetic;
 mod tidy;

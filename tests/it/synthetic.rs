@@ -205,6 +205,7 @@ fn episode(id: EpisodeId, index: u32, fails: bool) -> Vec<EventKind> {
             tokens: 300,
             sampled_tokens: 24,
             clock_ms: 5000,
+            human_touched: false,
         },
         EventKind::ReplayStored {
             task: task(index),

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the screens in `tests/it/screens/` and the recorded run they show.
 
+mod debugger;
 mod evaluations;
 mod questions;
 mod screens;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use arpo::cli::pretrain::PretrainArgs;
-use arpo::cli::{eval, select, train};
+use arpo::cli::{eval, select, step, train};
 use clap::Parser as _;
 
 /// Command line of the engine; `arpo` starts it with the same words.
@@ -25,6 +25,7 @@ enum Command {
     Train(train::Args),
     Eval(eval::Args),
     Select(select::Args),
+    Step(step::Args),
     /// Make a base agent by behavior cloning
     Pretrain(PretrainArgs),
     /// Load, decode and learn on the GPU and compare with the CPU
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Train(args) => run::train::run(&args),
         Command::Eval(args) => run::evaluate::eval(&args),
         Command::Select(args) => run::evaluate::select(&args),
+        Command::Step(args) => run::evaluate::step(&args),
         Command::Pretrain(args) => pretrain(&args),
         Command::GpuCheck(args) => run::gpu_check::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -152,6 +152,7 @@ impl Fleet {
                     0.0
                 };
                 EventKind::EpisodeFinished {
+                    human_touched: false,
                     episode,
                     purpose: Purpose::Train,
                     task,

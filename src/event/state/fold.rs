@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use crate::event::{
     CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, CommandState, CommandStatus, DESKTOPS_KEY, DesktopPhase,
-    DesktopState, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase, GroupState,
-    Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberSignal, NoticeLevel, NoticeState, Phase,
-    PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepState, TEMPERATURE_KEY, TrainerState,
-    UpdateReport,
+    DesktopState, EpisodeDebug, EpisodeState, Event, EventKind, F, FailureState, FinishedPhase,
+    GroupState, Header, Injection, LEARNING_RATE_KEY, MarkKind, MemberSignal, NoticeLevel,
+    NoticeState, Phase, PhaseState, Purpose, REPLAY_KEY, RunMark, RunState, StepState,
+    TEMPERATURE_KEY, TrainerState, UpdateReport,
 };
 use crate::types::{
     EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
@@ -173,6 +173,14 @@ impl RunState {
             EventKind::CommandDone { id } => {
                 self.command_answered(*id, CommandStatus::Done, at_ms);
             }
+            EventKind::EpisodeHeld(held) => self.episode_held(held, at_ms),
+            EventKind::CandidatesProposed(proposed) => self.candidates_proposed(proposed),
+            EventKind::EpisodeReleased(released) => self.episode_released(released),
+            EventKind::EpisodeBranched(branched) => self.episode_branched(branched),
+            EventKind::BranchReplayed(replayed) => self.branch_replayed(replayed),
+            EventKind::BreakpointsChanged(changed) => {
+                self.breakpoints.clone_from(&changed.breakpoints);
+            }
             EventKind::Notice { level, text } => self.notice(NoticeState {
                 level: *level,
                 text: text.clone(),
@@ -269,12 +277,14 @@ impl RunState {
         self.quiet(at_ms);
         self.interrupt_evaluations(at_ms);
         self.episodes.retain(|_, episode| !episode.is_running());
+        self.breakpoints.clear();
         self.trainer_changed(TrainerState::Starting, at_ms);
     }
 
     /// No phase runs and every desktop is idle.
     fn quiet(&mut self, at_ms: u64) {
         self.phases.clear();
+        self.held.clear();
         for desktop in &mut self.desktops {
             desktop.phase = DesktopPhase::Idle;
             desktop.since_ms = at_ms;
@@ -489,10 +499,12 @@ impl RunState {
             tokens,
             sampled_tokens,
             clock_ms,
+            human_touched,
         } = kind
         else {
             return;
         };
+        self.held.remove(id);
         self.counters.steps += u64::from(*steps);
         self.counters.sampled_tokens += u64::from(*sampled_tokens);
         self.counters.malformed += u64::from(*end == EpisodeEnd::Malformed);
@@ -522,10 +534,12 @@ impl RunState {
         episode.tokens = *tokens;
         episode.sampled_tokens = *sampled_tokens;
         episode.clock_ms = *clock_ms;
+        episode.debug.human_touched = *human_touched;
     }
 
     fn episode_failed(&mut self, failure: FailureState) {
         *self.counters.errors.entry(failure.class).or_default() += 1;
+        self.held.remove(&failure.episode);
         if failure.rerolled {
             self.counters.rerolled += 1;
         } else {
@@ -703,6 +717,7 @@ fn new_episode(id: EpisodeId, purpose: Purpose, task: TaskId, at_ms: u64) -> Epi
         tokens: 0,
         sampled_tokens: 0,
         clock_ms: 0,
+        debug: EpisodeDebug::default(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! a `RunResumed` discards before folding (see `store::log`), and where one did not, `superseded`
 //! says how many events were counted that no longer hold.
 
+mod debug;
 mod evaluation;
 mod fold;
 mod pairs;
@@ -16,9 +17,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+pub use debug::{EpisodeDebug, HeldState};
+
 use crate::event::{
-    Command, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary, StepSignal,
-    TrainerState, UpdateReport,
+    Breakpoint, Command, F, IterationReport, MemberSignal, NoticeLevel, Phase, Purpose, RunSummary,
+    StepSignal, TrainerState, UpdateReport,
 };
 pub use evaluation::{EvaluationState, EvaluationStatus};
 
@@ -271,6 +274,9 @@ pub struct EpisodeState {
     pub sampled_tokens: u32,
     /// How long it took, ms of the run's clock.
     pub clock_ms: u64,
+    /// What the debugger did to it.
+    #[serde(default)]
+    pub debug: EpisodeDebug,
 }
 
 impl EpisodeState {
@@ -592,6 +598,11 @@ pub struct RunState {
     pub counters: Counters,
     /// The newest checkpoint.
     pub checkpoint: Option<CheckpointState>,
+    /// Episodes that stand before an action and wait for a decision.
+    #[serde(with = "pairs")]
+    pub held: BTreeMap<EpisodeId, HeldState>,
+    /// Breakpoints in force.
+    pub breakpoints: Vec<Breakpoint>,
     /// The closing figures.
     pub summary: Option<RunSummary>,
     /// Number of the event to come; those below are folded in or discarded.

@@ -8,6 +8,7 @@
 
 mod ask;
 mod complete;
+mod debug;
 mod evals;
 mod goto;
 mod hunt;
@@ -42,6 +43,8 @@ pub enum Scope {
     On(Screen),
     /// In the detail pane of one screen, while it is focused.
     Detail(Screen),
+    /// On Rollout, while the episode it shows is held.
+    Held,
 }
 
 /// What a command can cost.
@@ -226,6 +229,20 @@ const fn operator(
     }
 }
 
+/// A row that decides about the held episode that Rollout shows.
+const fn decision(
+    name: &'static str,
+    argument: &'static str,
+    keys: &'static [&'static str],
+    doc: &'static str,
+    run: fn(&mut App, &str) -> Vec<Effect>,
+) -> CommandRow {
+    CommandRow {
+        scope: Scope::Held,
+        ..operator(name, argument, keys, "", doc, run)
+    }
+}
+
 const FLEET: Scope = Scope::On(Screen::Fleet);
 const ROLLOUT: Scope = Scope::On(Screen::Rollout);
 const TRAIN: Scope = Scope::On(Screen::Train);
@@ -317,6 +334,77 @@ pub const COMMANDS: &[CommandRow] = &[
         "Show the screenshot alone, as large as it goes.",
         view::rollout_picture,
     ),
+    decision(
+        "accept",
+        "",
+        &["enter"],
+        "Carry out the reply looked at, of the held episode shown.",
+        debug::accept,
+    ),
+    decision(
+        "edit",
+        "[REPLY]",
+        &["e"],
+        "Change the reply before it is carried out.",
+        debug::edit,
+    ),
+    decision(
+        "write",
+        "[REPLY]",
+        &["w"],
+        "Write a reply of your own in its place.",
+        debug::write,
+    ),
+    decision(
+        "regenerate",
+        "[COUNT]",
+        &["R"],
+        "Let the policy write other replies to choose from.",
+        debug::regenerate,
+    ),
+    decision(
+        "next-candidate",
+        "",
+        &["tab"],
+        "Look at the next reply to choose from.",
+        debug::next_candidate,
+    ),
+    decision(
+        "choose",
+        "NUMBER",
+        &[],
+        "Carry out one of the other replies.",
+        debug::choose,
+    ),
+    decision(
+        "skip",
+        "",
+        &["x"],
+        "Do nothing and look again; the reply is forgotten.",
+        debug::skip,
+    ),
+    decision(
+        "continue",
+        "",
+        &["c"],
+        "Carry the reply out and hold no more.",
+        debug::go_on,
+    ),
+    decision(
+        "abort",
+        "",
+        &["A"],
+        "End the held episode as cancelled; it counts nowhere.",
+        debug::abort,
+    ),
+    decision(
+        "branch",
+        "[STEP]",
+        &["B"],
+        "Replay the episode up to the step shown on a fresh desktop, with the next rollouts.",
+        debug::branch,
+    )
+    .on(ROLLOUT),
     row(
         "after",
         &["b"],
@@ -855,6 +943,30 @@ pub const COMMANDS: &[CommandRow] = &[
         operate::checkpoint,
     ),
     operator(
+        "hold",
+        "[WHOM]",
+        &["i"],
+        "",
+        "Hold the episode shown, EPISODE, desktop:N or all before each action; others: all stand still.",
+        debug::hold,
+    ),
+    operator(
+        "release",
+        "[WHOM]",
+        &["I"],
+        "",
+        "Hold an episode no more; a reply that waits is carried out.",
+        debug::release,
+    ),
+    operator(
+        "break",
+        "[CONDITION]",
+        &[],
+        "",
+        "Hold on a condition: step N, kind ACTION, parse-error, low-logprob X, unchanged; clear.",
+        debug::breakpoint,
+    ),
+    operator(
         "lr",
         "RATE",
         &[],
@@ -1089,7 +1201,7 @@ pub const COMMANDS: &[CommandRow] = &[
         lease::take,
     ),
     row(
-        "release",
+        "give",
         &[],
         GLOBAL,
         "",

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use super::{COMMANDS, CommandRow, Danger, Scope, command_named, matching_commands, run_line};
-use crate::event::{Command, RunState, SafePoint};
+use crate::event::{BreakOn, Command, DebugCommand, HoldTarget, RunState, SafePoint};
 use crate::tui::app::{App, Link, Overlay, QuitChoice, SCREENS, Screen};
 use crate::tui::focus;
 use crate::tui::keymap::{Keymap, Meaning};
 use crate::tui::keys::{Key, chord_name, parse_chord};
 use crate::tui::theme::{ColorDepth, Theme};
 use crate::tui::update::{Effect, Exit, Input, update};
+use crate::types::EpisodeId;
 
 fn app(link: Link) -> App {
     let theme = Theme::built_in("default", ColorDepth::True).unwrap();
@@ -251,6 +252,50 @@ fn typed_commands_are_checked_before_they_are_sent() {
     check_sends("temperature", None);
     check_sends("desktops 12", Some(Command::SetDesktops { value: 12 }));
     check_sends("desktops 0", None);
+}
+
+#[test]
+fn typed_requests_to_the_debugger_are_checked() {
+    let debug = |command| Some(Command::Debug(command));
+    let hold = |target, others| debug(DebugCommand::Hold { target, others });
+    let episode = EpisodeId {
+        incarnation: 0,
+        number: 531,
+    };
+    let stop_at = |on| debug(DebugCommand::SetBreakpoint { on, episode: None });
+    let clear = |id| debug(DebugCommand::ClearBreakpoint { id });
+    check_sends("hold all", hold(HoldTarget::All, false));
+    check_sends("hold all others", hold(HoldTarget::All, true));
+    check_sends(
+        "hold 0-000531",
+        hold(HoldTarget::Episode { episode }, false),
+    );
+    check_sends(
+        "hold desktop:3",
+        hold(HoldTarget::Desktop { desktop: 3 }, false),
+    );
+    check_sends("hold desktop:x", None);
+    check_sends("hold", None);
+    let target = HoldTarget::All;
+    check_sends("release all", debug(DebugCommand::Release { target }));
+    check_sends("break step 3", stop_at(BreakOn::Step { step: 2 }));
+    check_sends("break step 0", None);
+    let action = "click".to_owned();
+    check_sends("break kind click", stop_at(BreakOn::Kind { action }));
+    check_sends("break kind clack", None);
+    check_sends("break parse-error", stop_at(BreakOn::ParseError));
+    let below = -1.5;
+    check_sends(
+        "break low-logprob -1.5",
+        stop_at(BreakOn::LowLogprob { below }),
+    );
+    check_sends("break low-logprob 1", None);
+    check_sends("break unchanged", stop_at(BreakOn::UnchangedScreen));
+    check_sends("break clear", clear(None));
+    check_sends("break clear 2", clear(Some(2)));
+    check_sends("break dance", None);
+    check_sends("break", None);
+    check_sends("branch 3", None);
 }
 
 #[test]

@@ -227,6 +227,9 @@ pub(super) fn vitals(run: &RunState) -> Vec<(&'static str, String, Role)> {
             role,
         ));
     }
+    if !run.held.is_empty() {
+        all.insert(0, ("held", run.held.len().to_string(), Role::Warning));
+    }
     let errors = run.counters.all_errors();
     if errors > 0 {
         all.push(("errors", figures::count(errors), Role::Danger));

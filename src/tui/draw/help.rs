@@ -15,13 +15,18 @@ use super::overlay::danger_role;
 use super::sketch::FrameTitle;
 
 /// What the codes of the matrix mean.
-const CODES: [(&str, Role, &str); 9] = [
+const CODES: [(&str, Role, &str); 10] = [
     ("·", Role::Waiting, "not begun"),
     ("b", Role::Running, "its desktop is being prepared"),
     (
         "r07",
         Role::Running,
         "at step 7; P07 while the run is paused",
+    ),
+    (
+        "H07",
+        Role::Warning,
+        "held before its action at step 7; waits for a decision",
     ),
     (
         "!07",

@@ -5,6 +5,7 @@ mod about;
 mod ascii;
 mod cards;
 mod chrome;
+mod debug;
 mod evals;
 mod fleet;
 mod help;
@@ -120,6 +121,7 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
         Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, "Filter", text),
         Some(Overlay::Search(text)) => overlay::draw_filter(sketch, area, "Search", text),
         Some(Overlay::Launch(form)) => overlay::draw_launch(sketch, area, form),
+        Some(Overlay::Reply(editor)) => debug::draw_editor(sketch, area, editor),
         Some(Overlay::Quit(choice)) => overlay::draw_quit(sketch, area, *choice),
         Some(Overlay::Confirm(question)) => overlay::draw_confirm(sketch, area, question),
         Some(Overlay::Naming(question, typed)) => {

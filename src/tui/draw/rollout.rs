@@ -3,7 +3,7 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::event::{EpisodeState, StepSignal, StepState};
+use crate::event::{EpisodeState, HeldState, StepSignal, StepState};
 use crate::tui::app::{App, RolloutPage};
 use crate::tui::changes::Changes;
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
@@ -17,6 +17,7 @@ use crate::tui::update::Target;
 use crate::tui::{figures, wording};
 
 use super::Sketch;
+use super::debug;
 use super::siblings;
 use super::signal::{draw_signal, outcome_role, outcome_words};
 use super::sketch::FrameTitle;
@@ -34,6 +35,10 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
     let view = &sketch.app.ui.rollout;
     if view.only_picture {
         draw_picture(sketch, area, episode, at);
+        return;
+    }
+    if let Some(held) = sketch.app.run.held.get(&episode.id) {
+        draw_held(sketch, area, class, (episode, at), held);
         return;
     }
     if view.page == RolloutPage::Thought && class >= SizeClass::Narrow {
@@ -57,6 +62,31 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
         SizeClass::Full => draw_full(sketch, area, episode, at),
         SizeClass::Wide => draw_wide(sketch, area, episode, at),
     }
+}
+
+/// The debugger's panel in place of thought and learning signal.
+fn draw_held(
+    sketch: &mut Sketch<'_>,
+    area: Rect,
+    class: SizeClass,
+    (episode, at): (&EpisodeState, usize),
+    held: &HeldState,
+) {
+    let rows = debug::panel_rows(held, area.height);
+    let [top, bottom] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(rows)]).areas(area);
+    let steps = match class {
+        SizeClass::Wide => (area.width / 3).clamp(38, 60),
+        SizeClass::Full => 36,
+        SizeClass::Line | SizeClass::Vitals | SizeClass::List | SizeClass::Narrow => area.width,
+    };
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(steps)]).areas(top);
+    if left.width > 0 {
+        draw_picture(sketch, left, episode, at);
+    }
+    draw_steps(sketch, right, episode, at);
+    debug::draw_panel(sketch, bottom, episode.id, held);
 }
 
 fn draw_full(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: usize) {
@@ -136,7 +166,9 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
             height: height as u16,
             ..list
         };
-        draw_step(sketch, place, number, step);
+        let held = sketch.app.run.held.get(&episode.id);
+        let held = held.is_some_and(|held| held.step as usize == number);
+        draw_step(sketch, place, number, step, held);
         sketch.drawn.targets.push((place, Target::Step(number)));
         if number == at {
             sketch.select(place);
@@ -144,11 +176,12 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
     }
 }
 
-fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepState) {
+fn draw_step(sketch: &mut Sketch<'_>, area: Rect, number: usize, step: &StepState, held: bool) {
     let room = usize::from(area.width).saturating_sub(17);
     let (text, role) = match (&step.malformed, step.finished) {
         (Some(_), _) => ("did not parse".to_owned(), Role::Bad),
         (None, true) => (wording::actions(&step.actions), Role::Text),
+        (None, false) if held => ("held".to_owned(), Role::Warning),
         (None, false) => ("thinking".to_owned(), Role::Running),
     };
     let at = sketch.put(area, 0, 0, &format!("{:>3}  ", number + 1), Role::Muted);
@@ -197,6 +230,15 @@ fn draw_picture(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at:
     sketch.picture(inner, image, None, Some(&Mark::All(marks)));
 }
 
+/// What sets an episode apart from what the policy did by itself.
+fn label(episode: &EpisodeState) -> Option<&'static str> {
+    match (&episode.debug.branched_from, episode.debug.human_touched) {
+        (Some(_), _) => Some("counterfactual"),
+        (None, true) => Some("touched"),
+        (None, false) => None,
+    }
+}
+
 /// What the outlined step changed, once that is known.
 fn changes_of<'a>(
     app: &'a App,
@@ -232,6 +274,9 @@ fn picture_state(app: &App, episode: &EpisodeState, at: usize) -> Option<(String
             }
             None => ("comparing".to_owned(), Role::Muted),
         });
+    }
+    if let Some(label) = label(episode) {
+        return Some((label.to_owned(), Role::Warning));
     }
     let observed = episode.steps.get(at).map_or(0, |step| step.observed_ms);
     let age = app.run_now_ms().saturating_sub(observed);

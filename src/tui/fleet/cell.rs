@@ -15,6 +15,8 @@ pub enum CellKind {
     Running(u32),
     /// At this step, and the run is paused.
     Paused(u32),
+    /// At this step, and it waits for an operator's decision.
+    Held(u32),
     /// At this step, and for too long.
     Stuck(u32),
     /// Its end state is judged.
@@ -41,13 +43,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Its code, at most four cells: `b`, `r07`, `P07`, `!07`, `v`, `D1.0`, `F.00`, `X!`, `~1.0`.
+    /// Its code, at most four cells: `b`, `r07`, `P07`, `H07`, `!07`, `v`, `D1.0`, `F.00`, `X!`, `~1.0`.
     pub fn code(&self) -> String {
         match self.kind {
             CellKind::Waiting => "·".to_owned(),
             CellKind::Booting => "b".to_owned(),
             CellKind::Running(step) => format!("r{step:02}"),
             CellKind::Paused(step) => format!("P{step:02}"),
+            CellKind::Held(step) => format!("H{step:02}"),
             CellKind::Stuck(step) => format!("!{step:02}"),
             CellKind::Scoring => "v".to_owned(),
             CellKind::Done(outcome) => format!("D{}", figures::fraction(f64::from(outcome))),
@@ -82,6 +85,7 @@ impl Cell {
             CellKind::Booting => 'b',
             CellKind::Running(_) => 'r',
             CellKind::Paused(_) => 'P',
+            CellKind::Held(_) => 'H',
             CellKind::Stuck(_) => '!',
             CellKind::Scoring => 'v',
             CellKind::Done(outcome) if outcome > 0.5 => '1',
@@ -98,6 +102,7 @@ impl Cell {
             CellKind::Booting
             | CellKind::Running(_)
             | CellKind::Paused(_)
+            | CellKind::Held(_)
             | CellKind::Stuck(_)
             | CellKind::Scoring => true,
             CellKind::Waiting
@@ -171,6 +176,9 @@ pub(super) fn of_episode(
             CellKind::Done(outcome)
         };
         return cell(kind, ended_ms);
+    }
+    if let Some(held) = run.held.get(&episode.id) {
+        return cell(CellKind::Held(held.step + 1), held.since_ms);
     }
     let desktop = run.desktops.get(episode.desktop as usize);
     let desktop = desktop.filter(|desktop| desktop.episode == Some(episode.id));

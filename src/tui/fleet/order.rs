@@ -12,6 +12,8 @@ const STABLE_MS: u64 = 10_000;
 /// How much a row needs a look, most first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attention {
+    /// A sample waits for a decision.
+    Held,
     /// So far all failed: the group is about to teach nothing.
     Failing,
     /// Errors ended samples.
@@ -31,6 +33,7 @@ pub enum Attention {
 impl Attention {
     pub(super) fn of(note: &Note, cells: &[Cell]) -> Self {
         match note {
+            Note::Held(_) => Attention::Held,
             Note::Failing => Attention::Failing,
             Note::Faults(_) if cells.iter().any(Cell::is_at_work) => Attention::Fault,
             Note::Stuck(_) => Attention::Stuck,
@@ -73,7 +76,10 @@ pub fn reorder_when_due(app: &mut App) -> bool {
 fn slowness(row: &FleetRow) -> u32 {
     let step = |cell: &Cell| match cell.kind {
         CellKind::Booting => Some(0),
-        CellKind::Running(step) | CellKind::Paused(step) | CellKind::Stuck(step) => Some(step),
+        CellKind::Running(step)
+        | CellKind::Paused(step)
+        | CellKind::Held(step)
+        | CellKind::Stuck(step) => Some(step),
         _ => None,
     };
     row.cells.iter().filter_map(step).min().unwrap_or(u32::MAX)

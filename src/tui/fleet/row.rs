@@ -48,6 +48,8 @@ pub enum Note {
     AllPass,
     /// So far all failed, and some are still at work.
     Failing,
+    /// So many samples wait for a decision.
+    Held(usize),
     /// A sample has not moved for this long.
     Stuck(u64),
     /// Errors ended this many samples.
@@ -157,6 +159,9 @@ fn group_row(run: &RunState, group: &GroupState, stuck_after_ms: u64, now_ms: u6
 }
 
 fn group_note(group: &GroupState, cells: &[Cell], outcomes: &[f64], now_ms: u64) -> Note {
+    if let Some(held) = held_note(cells) {
+        return held;
+    }
     let faults = cells
         .iter()
         .filter(|cell| cell.kind == CellKind::Fault)
@@ -185,6 +190,14 @@ fn group_note(group: &GroupState, cells: &[Cell], outcomes: &[f64], now_ms: u64)
     } else {
         Note::Running
     }
+}
+
+fn held_note(cells: &[Cell]) -> Option<Note> {
+    let held = cells
+        .iter()
+        .filter(|cell| matches!(cell.kind, CellKind::Held(_)));
+    let count = held.count();
+    (count > 0).then_some(Note::Held(count))
 }
 
 fn desktop_rows(run: &RunState, stuck_after_ms: u64, now_ms: u64) -> Vec<FleetRow> {
@@ -228,7 +241,9 @@ fn desktop_row(
         .iter()
         .filter(|cell| cell.kind == CellKind::Fault)
         .count();
-    let note = if faults > 0 {
+    let note = if let Some(held) = held_note(&cells) {
+        held
+    } else if faults > 0 {
         Note::Faults(faults)
     } else {
         Note::Running

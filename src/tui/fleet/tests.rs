@@ -19,6 +19,7 @@ fn codes_need_no_color_and_fit_four_cells() {
         (CellKind::Booting, "b", 'b'),
         (CellKind::Running(7), "r07", 'r'),
         (CellKind::Paused(12), "P12", 'P'),
+        (CellKind::Held(4), "H04", 'H'),
         (CellKind::Stuck(3), "!03", '!'),
         (CellKind::Scoring, "v", 'v'),
         (CellKind::Done(1.0), "D1.0", '1'),

@@ -358,7 +358,7 @@ const SCRIPTS: &[Script] = &[
         let holds = app.ui.lease.as_ref().unwrap().state.yours;
         holds && effects.is_empty() && app.ui.message.is_some()
     }),
-    script("release", ": r e l e a s e enter", |_, effects| {
+    script("give", ": g i v e enter", |_, effects| {
         effects == [Effect::Lease(LeaseRequest::Release)]
     }),
     script("palette", ":", |app, _| {

@@ -642,6 +642,7 @@ fn tell_end(script: &mut Script, episode: EpisodeId, task: &TaskId, fate: &Fate)
                 tokens: 210 * steps,
                 sampled_tokens: 23 * steps,
                 clock_ms: 480 * u64::from(*steps),
+                human_touched: false,
             };
             script.tell(12, finished);
         }

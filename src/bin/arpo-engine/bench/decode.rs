@@ -239,6 +239,7 @@ impl Bench {
         Ok(Extension {
             ids,
             images: vec![screenshot],
+            replies: Vec::new(),
         })
     }
 

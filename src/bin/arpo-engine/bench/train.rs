@@ -18,8 +18,8 @@ use arpo::event::Purpose;
 use arpo::grpo::{TrainSample, weights as sample_weights};
 use arpo::policy::SamplingParams;
 use arpo::rollout::{
-    Clock, CollectSpec, Collected, EpisodeContext, GateHandle, Job, Outcome, Recorder, Steering,
-    collect,
+    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder,
+    Steering, collect,
 };
 use arpo::session::{TaskPool, open_desktops};
 use arpo::types::{Iteration, derive_seed};
@@ -295,6 +295,7 @@ async fn play(profile: &Profile, weights: &Weights) -> anyhow::Result<Vec<Outcom
         deadline: profile.rollout.deadline(),
         clock: Clock::starting_at(Duration::ZERO),
         gate,
+        debugger: Debugger::default(),
         recorder: &Recorder::silent(),
     };
     let spec = CollectSpec {
@@ -322,6 +323,7 @@ fn jobs(profile: &Profile) -> anyhow::Result<Vec<Job>> {
                 sample,
                 seed: derive_seed(profile.run.seed, &[index as u64, u64::from(sample)]),
                 trial_of: None,
+                branch: None,
             })
         })
         .collect())

@@ -73,6 +73,7 @@ fn step(seed: u32) -> Extension {
     Extension {
         ids,
         images: vec![screenshot(seed)],
+        replies: Vec::new(),
     }
 }
 
@@ -474,6 +475,7 @@ fn misuse_is_an_error_and_harms_nobody() {
     let long = Extension {
         ids: vec![9; 200],
         images: vec![],
+        replies: Vec::new(),
     };
     let too_long = lane.generate(SessionId(0), long, SAMPLED);
     assert!(failure(too_long).contains("200 tokens exceeds the context of 200"));
@@ -485,6 +487,7 @@ fn misuse_is_an_error_and_harms_nobody() {
     let foreign = Extension {
         ids: vec![840],
         images: vec![],
+        replies: Vec::new(),
     };
     assert!(failure(lane.generate(SessionId(0), foreign, SAMPLED)).contains("840"));
     assert!(failure(lane.score(SessionId(0), vec![6])).contains("must be text"));
@@ -497,6 +500,7 @@ fn misuse_is_an_error_and_harms_nobody() {
     let more = Extension {
         ids: vec![12],
         images: vec![],
+        replies: Vec::new(),
     };
     let mut record = Transcript::default();
     record.prompt(&step(0));
@@ -643,6 +647,7 @@ async fn a_panic_on_a_lane_is_an_error_for_its_sessions_only() {
     let text = Extension {
         ids: vec![10, 11, 12],
         images: vec![],
+        replies: Vec::new(),
     };
     let other = policy.open(session_spec(1, 0)).await.unwrap();
     let (generation, ()) = futures::join!(policy.generate(other, text, SAMPLED), async {

@@ -228,6 +228,7 @@ fn extension(
     Ok(Extension {
         ids: piece.ids,
         images: vec![screenshot],
+        replies: Vec::new(),
     })
 }
 

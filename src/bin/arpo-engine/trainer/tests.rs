@@ -203,6 +203,7 @@ fn config(freeze_vision: bool, num_lanes: usize) -> TrainerConfig {
             minibatches: 1,
             epochs: 1,
             denominator: Denominator::Dispatched,
+            train_on_human_touched: false,
         },
         optimizer: OptimizerConfig {
             lr: 1e-3,
