@@ -179,7 +179,7 @@ async fn until(socket: &Path, wanted: impl Fn(&RunState) -> bool) -> RunState {
         match source.items.recv().await {
             Some(SourceItem::Event(event)) => state.apply(&event),
             Some(SourceItem::Resync { state: newer, .. }) => state = *newer,
-            Some(SourceItem::Heard) => {}
+            Some(SourceItem::Heard | SourceItem::Lease(_) | SourceItem::Timeline(_)) => {}
             Some(SourceItem::Lost { reason }) => panic!("{reason}"),
             None => panic!("the run ended before"),
         }

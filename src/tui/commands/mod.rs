@@ -362,10 +362,11 @@ pub const COMMANDS: &[CommandRow] = &[
         "Let the policy write other replies to choose from.",
         debug::regenerate,
     ),
-    decision(
+    row(
         "next-candidate",
-        "",
         &["tab"],
+        Scope::Held,
+        "",
         "Look at the next reply to choose from.",
         debug::next_candidate,
     ),

@@ -9,7 +9,7 @@ use arpo::types::{Action, EpisodeId, Point};
 
 use super::*;
 
-fn candidate(x: f32, logprob: f64) -> Candidate {
+pub(super) fn candidate(x: f32, logprob: f64) -> Candidate {
     Candidate {
         reply: format!("Thought: The file menu is open. 打开\nAction: click(start_box='({x},88)')"),
         thought: "The file menu is open. 打开".to_owned(),
@@ -40,7 +40,7 @@ fn running(app: &App) -> EpisodeId {
 }
 
 /// The recorded run with an episode held at its third step, shown on Rollout.
-fn held(reason: HoldReason, candidate: Candidate) -> (App, EpisodeId) {
+pub(super) fn held(reason: HoldReason, candidate: Candidate) -> (App, EpisodeId) {
     let mut app = app(ColorDepth::None);
     let episode = running(&app);
     let held = EpisodeHeld {
@@ -61,7 +61,7 @@ fn tell(app: &mut App, kind: EventKind) {
     update(app, input);
 }
 
-fn propose(app: &mut App, episode: EpisodeId) {
+pub(super) fn propose(app: &mut App, episode: EpisodeId) {
     tell(
         app,
         EventKind::CandidatesProposed(CandidatesProposed {
@@ -154,8 +154,18 @@ fn each_key_asks_its_decision() {
 fn nothing_is_asked_about_an_episode_that_is_not_held() {
     let mut app = app(ColorDepth::None);
     press(&mut app, "2");
-    for keys in ["enter", "e", "w", "R", "x", "c", "A"] {
-        assert!(press(&mut app, keys).is_empty(), "{keys}");
+    for name in [
+        "accept",
+        "edit",
+        "write",
+        "regenerate",
+        "skip",
+        "continue",
+        "abort",
+    ] {
+        let letters: Vec<String> = name.chars().map(String::from).collect();
+        let keys = format!(": {} enter", letters.join(" "));
+        assert!(press(&mut app, &keys).is_empty(), "{keys}");
         assert!(app.ui.message.as_ref().unwrap().text.contains("not held"));
     }
     let episode = running(&app);

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use arpo::bus::{LeaseRequest, LeaseState, PlayRequest, TimelineInfo};
-use arpo::event::{Command, EventKind, SafePoint};
+use arpo::event::{Command, DebugCommand, Decision, EventKind, HoldReason, SafePoint};
 use arpo::store::{IterationMark, Moment};
 use arpo::tui::app::{App, Link, Overlay, RolloutPage, Screen};
-use arpo::tui::commands::{COMMANDS, Danger, command_named};
+use arpo::tui::commands::{COMMANDS, Danger, Scope, command_named};
+use arpo::tui::debug::{held_here, looked_at};
 use arpo::tui::evals::EvalsUi;
 use arpo::tui::logs::LogLevel;
 use arpo::tui::replay::ReplayUi;
@@ -16,6 +17,7 @@ use arpo::tui::timeline::TimelineUi;
 use arpo::tui::update::{Effect, Input, update};
 use arpo::tui::work::Job;
 
+use super::debugger::{candidate, held, propose};
 use super::{app, draw_at, event, press, text_of};
 
 /// Presses at most five keys and returns what is shown then.
@@ -95,6 +97,11 @@ const fn script(
 
 fn sends(effects: &[Effect], wanted: &Command) -> bool {
     matches!(effects, [Effect::Send(_, command)] if command == wanted)
+}
+
+fn decides(effects: &[Effect], wanted: fn(&Decision) -> bool) -> bool {
+    matches!(effects, [Effect::Send(_, Command::Debug(DebugCommand::Decide { decision, .. }))]
+        if wanted(decision))
 }
 
 fn plays(effects: &[Effect], wanted: PlayRequest) -> bool {
@@ -286,6 +293,76 @@ const SCRIPTS: &[Script] = &[
         ": d e s k t o p s space 4 enter",
         |_, effects| sends(effects, &Command::SetDesktops { value: 4 }),
     ),
+    script("accept", "enter", |_, effects| {
+        decides(effects, |decision| *decision == Decision::Accept)
+    }),
+    script("edit", "e x ctrl-s", |_, effects| {
+        decides(effects, |decision| {
+            matches!(decision, Decision::Edit { .. })
+        })
+    }),
+    script("write", "w x ctrl-s", |_, effects| {
+        decides(effects, |decision| {
+            matches!(decision, Decision::Write { .. })
+        })
+    }),
+    script("regenerate", "R", |_, effects| {
+        decides(effects, |decision| {
+            *decision == Decision::Regenerate { count: 3 }
+        })
+    }),
+    script("next-candidate", "tab", |app, effects| {
+        let (id, held) = held_here(app).unwrap();
+        effects.is_empty() && looked_at(app, id, held) == 1
+    }),
+    script("choose", ": c h o o s e space 2 enter", |_, effects| {
+        decides(effects, |decision| {
+            *decision == Decision::Choose { candidate: 2 }
+        })
+    }),
+    script("skip", "x", |_, effects| {
+        decides(effects, |decision| *decision == Decision::Skip)
+    }),
+    script("continue", "c", |_, effects| {
+        decides(effects, |decision| *decision == Decision::Continue)
+    }),
+    script("abort", "A", |_, effects| {
+        decides(effects, |decision| *decision == Decision::Abort)
+    }),
+    script("branch", "' g 0 2 . s 0 enter H l B", |_, effects| {
+        matches!(
+            effects,
+            [Effect::Send(_, Command::Debug(DebugCommand::Branch { .. }))]
+        )
+    }),
+    script("hold", "' g 0 4 . s 2 enter i", |_, effects| {
+        matches!(
+            effects,
+            [Effect::Send(_, Command::Debug(DebugCommand::Hold { .. }))]
+        )
+    }),
+    script("release", "' g 0 4 . s 2 enter I", |_, effects| {
+        matches!(
+            effects,
+            [Effect::Send(
+                _,
+                Command::Debug(DebugCommand::Release { .. })
+            )]
+        )
+    }),
+    script(
+        "break",
+        ": b r e a k space s t e p space 3 enter",
+        |_, effects| {
+            matches!(
+                effects,
+                [Effect::Send(
+                    _,
+                    Command::Debug(DebugCommand::SetBreakpoint { .. })
+                )]
+            )
+        },
+    ),
     script("kill", "' g 0 4 . s 2 enter K y", |_, effects| {
         matches!(effects, [Effect::Send(_, Command::KillEpisode { .. })])
     }),
@@ -415,6 +492,14 @@ const SCRIPTS: &[Script] = &[
 /// A live run that holds the lease, or a recorded one with a time line.
 fn app_for(command: &str) -> App {
     let mut app = app(ColorDepth::None);
+    if COMMANDS
+        .iter()
+        .any(|row| row.name == command && row.scope == Scope::Held)
+    {
+        let (mut held_app, episode) = held(HoldReason::Asked, candidate(412.0, -0.12));
+        propose(&mut held_app, episode);
+        return held_app;
+    }
     if COMMANDS
         .iter()
         .any(|row| row.name == command && row.recorded)
