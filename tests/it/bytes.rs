@@ -183,7 +183,9 @@ fn nothing_new_is_no_bytes_and_a_clock_is_few() {
         ("fleet", "1"),
         ("rollout", "2"),
         ("train", "3"),
-        ("logs", "4"),
+        ("evals", "4"),
+        ("replay", "5"),
+        ("logs", "6"),
     ] {
         press(&mut app, keys);
         update(&mut app, Input::Resize(120, 40));
@@ -194,7 +196,7 @@ fn nothing_new_is_no_bytes_and_a_clock_is_few() {
         assert_eq!(replay.draw(&app), 0, "{screen}");
     }
     // A second later, on a screen with one clock in its header and one in its status.
-    press(&mut app, "4");
+    press(&mut app, "6");
     update(&mut app, Input::Clock(1_000));
     let mut replay = Replay::new(120, 40);
     replay.draw(&app);

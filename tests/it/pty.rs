@@ -433,7 +433,7 @@ fn text_goes_to_the_clipboard_a_file_and_the_pager() {
     session.wait_for("got quit 123");
     session.press("\r");
     session.wait_for("Thought at step");
-    session.press("4");
+    session.press("6");
     session.wait_for("source all");
     session.press("q");
     assert_eq!(session.check_restored(), 0);

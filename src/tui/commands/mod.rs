@@ -512,7 +512,7 @@ pub const COMMANDS: &[CommandRow] = &[
     ),
     row(
         "csv",
-        &["x"],
+        &["X"],
         TRAIN,
         "csv",
         "Write all iterations into a CSV file.",
@@ -1017,7 +1017,7 @@ pub const COMMANDS: &[CommandRow] = &[
     operator(
         "reboot",
         "[DESKTOP]",
-        &["B"],
+        &["ctrl-b"],
         "",
         "Close the desktop and open it anew; its episode is tried again.",
         single::reboot,

@@ -163,7 +163,7 @@ fn chords_wait_are_explained_and_can_be_given_up() {
 fn keys_go_to_the_nearest_that_wants_them() {
     let mut app = app(Link::Live);
     // Text input keeps what would otherwise command.
-    press(&mut app, "4 / p r");
+    press(&mut app, "6 / p r");
     assert_eq!(app.ui.overlay, Some(Overlay::Filter("pr".to_owned())));
     press(&mut app, "esc 2");
     // The focused pane comes before the screen, the screen before everything.

@@ -6,6 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use crate::event::{EpisodeState, HeldState, StepSignal, StepState};
 use crate::tui::app::{App, RolloutPage};
 use crate::tui::changes::Changes;
+use crate::tui::debug::held_here;
 use crate::tui::fleet::{episode_name, instruction, rollout_episode};
 use crate::tui::focus::has_focused_detail;
 use crate::tui::layout::SizeClass;
@@ -129,7 +130,7 @@ fn draw_steps(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, at: u
     let title = FrameTitle {
         left: format!("{}  step {}/{most}", episode_name(episode), at + 1),
         right: Some(state),
-        focused: !has_focused_detail(sketch.app),
+        focused: !has_focused_detail(sketch.app) && held_here(sketch.app).is_none(),
     };
     let inner = sketch.frame(area, &title);
     if inner.height < 2 {

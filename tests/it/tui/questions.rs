@@ -154,7 +154,7 @@ const SCRIPTS: &[Script] = &[
         app.ui.train.chart == 1
     }),
     script("log-axis", "3 L", |app, _| app.ui.train.is_log),
-    script("csv", "3 x", |_, effects| {
+    script("csv", "3 X", |_, effects| {
         matches!(effects, [Effect::Work(Job::Write { .. })])
     }),
     script("compare", ": c o m p a r e space a enter", |_, effects| {

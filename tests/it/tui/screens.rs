@@ -102,7 +102,7 @@ fn the_cursor_is_one_for_all_charts_and_the_table_is_exported() {
         text.contains("iteration 10 [evaluation operator, 1 replayed]"),
         "{text}"
     );
-    let effects = press(&mut app, "x");
+    let effects = press(&mut app, "X");
     let [Effect::Work(Job::Write { path, text })] = &effects[..] else {
         panic!("{effects:?}");
     };

@@ -672,7 +672,7 @@ fn rows_have_temperatures_of_their_own() {
     // (torch.tensor([0., 1., 2.]) / t).log_softmax(0)
     let expected = [
         [-4.142_931_628, -2.142_931_628, -0.142_931_628],
-        [-1.680_262_7, -1.180_262_7, -0.680_262_7],
+        [-1.680_269_671, -1.180_269_671, -0.680_269_671],
     ];
     for (row, expected) in next.rows().zip(expected) {
         for ((logprob, prob), expected) in row.logprobs.iter().zip(row.probs).zip(expected) {
