@@ -656,6 +656,8 @@ fn a_shell_gets_its_terminal_back_while_the_console_sleeps() {
     }
     session.press("q");
     session.wait_until_gone("by attention");
+    // Until the shell has its terminal again, the console would take the keys.
+    session.wait_for("prompt>");
     session.press("exit\r");
     session.check_restored();
 }
