@@ -102,7 +102,7 @@ impl EvaluationSpec {
             name: self.name.clone(),
             tasks: self.task_set.clone(),
             policy: manifest.policy,
-            temperature: F::from(self.temperature),
+            temperature: F(shortest(self.temperature)),
             standard: score_trials(rows, Protocol::Standard),
             hard: score_trials(rows, Protocol::Hard),
             plain: score_trials(rows, Protocol::Plain),
@@ -112,4 +112,12 @@ impl EvaluationSpec {
             manifest: Some(Box::new(manifest.clone())),
         }
     }
+}
+
+/// A setting as it was written: 0.6 and not the 0.6000000238 that its 32 bits stand for.
+fn shortest(value: f32) -> f64 {
+    value
+        .to_string()
+        .parse()
+        .unwrap_or_else(|_| f64::from(value))
 }

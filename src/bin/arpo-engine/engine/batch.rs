@@ -19,6 +19,8 @@ pub(super) struct Row {
 pub(super) struct BatchShape {
     /// Query heads of one key head.
     pub(super) groups: i64,
+    /// Key heads.
+    pub(super) kv_heads: i64,
     pub(super) device: Device,
     pub(super) kind: Kind,
 }
@@ -98,15 +100,19 @@ fn causal_mask(row: &Row, shape: BatchShape) -> Tensor {
 }
 
 /// For one new token of several rows: each sees its own tokens only.
-/// `[rows, 1, 1, len]`; `None` where all are equally long.
+/// `[rows * kv_heads, 1, len]`; `None` where all are equally long.
 fn padding_mask(rows: &[Row], len: usize, shape: BatchShape) -> Option<Tensor> {
     if rows.iter().all(|row| row.past + row.new == len) {
         return None;
     }
-    let mut mask = vec![0.0_f32; rows.len() * len];
-    for (row, mask) in rows.iter().zip(mask.chunks_mut(len)) {
-        mask[row.past + row.new..].fill(f32::NEG_INFINITY);
+    let heads = rows.len() * shape.kv_heads as usize;
+    let mut mask = vec![0.0_f32; heads * len];
+    let mut of_rows = mask.chunks_mut(len * shape.kv_heads as usize);
+    for (row, of_row) in rows.iter().zip(&mut of_rows) {
+        for mask in of_row.chunks_mut(len) {
+            mask[row.past + row.new..].fill(f32::NEG_INFINITY);
+        }
     }
-    let mask = Tensor::from_slice(&mask).reshape([rows.len() as i64, 1, 1, len as i64]);
+    let mask = Tensor::from_slice(&mask).reshape([heads as i64, 1, len as i64]);
     Some(mask.to_device(shape.device).to_kind(shape.kind))
 }

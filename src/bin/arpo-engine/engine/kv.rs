@@ -30,8 +30,8 @@ pub struct KvCache {
     chunks: Vec<Chunk>,
     max_chunks: usize,
     slot_bytes: usize,
-    /// `[layers, slots, 2 * kv_heads, max_len, head_dim]`.
-    chunk_shape: [i64; 5],
+    /// `[layers, 2, slots, kv_heads, max_len, head_dim]`, keys before values.
+    chunk_shape: [i64; 6],
     device: Device,
     kind: Kind,
 }
@@ -39,7 +39,7 @@ pub struct KvCache {
 /// Slots made together.
 #[derive(Debug)]
 struct Chunk {
-    /// `[layers, slots, 2 * kv_heads, max_len, head_dim]`.
+    /// `[layers, 2, slots, kv_heads, max_len, head_dim]`, keys before values.
     storage: Tensor,
     layers: Vec<LayerKv>,
     used: Vec<bool>,
@@ -50,10 +50,10 @@ impl KvCache {
     /// slot.
     pub fn new(weights: &Weights, max_len: usize, max_slots: usize, budget_bytes: usize) -> Self {
         let text = &weights.config.text;
-        let heads = 2 * text.num_key_value_heads;
         let slot_shape = [
             text.num_hidden_layers,
-            heads,
+            2,
+            text.num_key_value_heads,
             max_len as i64,
             text.head_dim(),
         ];
@@ -61,12 +61,19 @@ impl KvCache {
         let slot_bytes = slot_shape.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
         let budget_slots = (budget_bytes / slot_bytes).max(1);
         let slots_per_chunk = (CHUNK_BYTES / slot_bytes).clamp(1, max_slots.min(budget_slots));
-        let [layers, heads, max_len, head_dim] = slot_shape;
+        let [layers, both, heads, max_len, head_dim] = slot_shape;
         Self {
             chunks: Vec::new(),
             max_chunks: budget_slots / slots_per_chunk,
             slot_bytes,
-            chunk_shape: [layers, slots_per_chunk as i64, heads, max_len, head_dim],
+            chunk_shape: [
+                layers,
+                both,
+                slots_per_chunk as i64,
+                heads,
+                max_len,
+                head_dim,
+            ],
             device: weights.device(),
             kind,
         }
@@ -98,8 +105,8 @@ impl KvCache {
         let view = |slot: Slot| {
             let storage = &self.chunks[slot.chunk].storage;
             storage
-                .select(1, slot.place as i64)
-                .narrow(2, 0, len as i64)
+                .select(2, slot.place as i64)
+                .narrow(3, 0, len as i64)
         };
         view(to).copy_(&view(from));
     }
@@ -112,9 +119,12 @@ impl KvCache {
     /// Rows of `LayerKv::rows` that hold the heads of the token at `position` of `slot`, keys
     /// before values.
     pub fn rows_of(&self, slot: Slot, position: usize) -> impl Iterator<Item = i64> + use<> {
-        let [_, _, heads, max_len, _] = self.chunk_shape;
+        let [_, both, slots, heads, max_len, _] = self.chunk_shape;
         let first = slot.place as i64 * heads;
-        (first..first + heads).map(move |head| head * max_len + position as i64)
+        (0..both).flat_map(move |kind| {
+            let first = kind * slots * heads + first;
+            (first..first + heads).map(move |head| head * max_len + position as i64)
+        })
     }
 
     /// Bytes of the slots in use.
@@ -129,14 +139,14 @@ impl KvCache {
 }
 
 impl Chunk {
-    fn new(shape: [i64; 5], kind: Kind, device: Device) -> Self {
-        let [layers, slots, heads, _, head_dim] = shape;
+    fn new(shape: [i64; 6], kind: Kind, device: Device) -> Self {
+        let [layers, _, slots, _, _, head_dim] = shape;
         let storage = Tensor::zeros(shape, (kind, device));
         let layer_kv = |layer_idx| {
-            let layer: Tensor = storage.get(layer_idx); // [slots, 2 * kv_heads, max_len, head_dim]
+            let layer: Tensor = storage.get(layer_idx); // [2, slots, kv_heads, max_len, head_dim]
             LayerKv {
-                keys: layer.narrow(1, 0, heads / 2),
-                values: layer.narrow(1, heads / 2, heads / 2),
+                keys: layer.get(0),
+                values: layer.get(1),
                 rows: layer.view([-1, head_dim]),
             }
         };

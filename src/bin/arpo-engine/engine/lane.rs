@@ -585,6 +585,7 @@ impl Lane {
         let text = &prepared.weights.config.text;
         let shape = BatchShape {
             groups: text.num_attention_heads / text.num_key_value_heads,
+            kv_heads: text.num_key_value_heads,
             device: prepared.weights.device(),
             kind: prepared.weights.kind(),
         };

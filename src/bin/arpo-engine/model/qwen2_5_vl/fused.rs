@@ -21,6 +21,8 @@ pub struct FusedText {
     /// What keeps a norm of nothing from dividing by zero, as the shortest length of a state:
     /// `sqrt(hidden * eps)`.
     least_length: Tensor,
+    /// 0, `[1, 1, 1]`.
+    nothing: Tensor,
     /// Turns of text positions, complex, `[positions, 1, head_dim / 2]`.
     text_turns: Tensor,
 }
@@ -51,7 +53,7 @@ pub struct LayerKv {
     /// `[slots, kv_heads, max_len, head_dim]`.
     pub values: Tensor,
     /// The same memory as rows of one head at one token:
-    /// `[slots * 2 * kv_heads * max_len, head_dim]`, keys' heads before values' in each slot.
+    /// `[2 * slots * kv_heads * max_len, head_dim]`, all keys before all values.
     pub rows: Tensor,
 }
 
@@ -81,7 +83,8 @@ pub struct Span {
     pub new: i64,
     /// Cached tokens looked at, the new ones included; of the longest slot.
     pub len: i64,
-    /// Added to scores, `[slots or 1, 1, groups * new, len]`; `None` where all is seen.
+    /// Added to scores; `None` where all is seen. For several new tokens a slot
+    /// `[1, 1, groups * new, len]`, for one `[slots * kv_heads, 1, len]`.
     pub mask: Option<Tensor>,
 }
 
@@ -107,6 +110,7 @@ impl FusedText {
             layers,
             norm: norm.detach(),
             least_length: Tensor::from(least_length as f32).to_device(weights.device()),
+            nothing: Tensor::zeros([1, 1, 1], (Kind::Float, weights.device())),
             text_turns: turns(&rotary),
             config,
         }
@@ -220,6 +224,9 @@ impl FusedText {
     /// The query heads of a group share keys, so they stand beside each other as further
     /// queries of one head, and no key is copied.
     fn attend_span(&self, q: &Tensor, kv: &LayerKv, span: &Span) -> Tensor {
+        if span.new == 1 && q.kind() == Kind::Float {
+            return self.attend_one(q, kv, span);
+        }
         let (head_dim, kv_heads) = (self.config.head_dim(), self.config.num_key_value_heads);
         let groups = self.config.num_attention_heads / kv_heads;
         let cached = |x: &Tensor| {
@@ -235,7 +242,11 @@ impl FusedText {
             }
         };
         let (keys, values) = (cached(&kv.keys), cached(&kv.values));
-        let mask = span.mask.as_ref();
+        let mask = span.mask.as_ref().map(|mask| match span.new {
+            1 => mask.view([span.slots, kv_heads, 1, span.len]),
+            _ => mask.shallow_clone(),
+        });
+        let mask = mask.as_ref();
         let out =
             Tensor::scaled_dot_product_attention(&q, &keys, &values, mask, 0.0, false, None, false);
         let out = match span.new {
@@ -245,6 +256,26 @@ impl FusedText {
                 .permute([0, 3, 1, 2, 4]),
         };
         out.reshape([span.slots * span.new, self.config.hidden_size])
+    }
+
+    /// The same for one new token of each slot, in float32: two batched products. The kernel of
+    /// `attend_span` calls a product a head and slot, which is most of what small models take.
+    fn attend_one(&self, q: &Tensor, kv: &LayerKv, span: &Span) -> Tensor {
+        let (head_dim, kv_heads) = (self.config.head_dim(), self.config.num_key_value_heads);
+        let groups = self.config.num_attention_heads / kv_heads;
+        let (first, heads) = (span.first_slot * kv_heads, span.slots * kv_heads);
+        let cached = |x: &Tensor| {
+            x.flatten(0, 1)
+                .narrow(0, first, heads)
+                .narrow(1, 0, span.len)
+        };
+        let (keys, values) = (cached(&kv.keys), cached(&kv.values)); // [heads, len, head_dim]
+        let q = q.reshape([heads, groups, head_dim]);
+        let mask = span.mask.as_ref().unwrap_or(&self.nothing);
+        let scale = (head_dim as f64).powf(-0.5);
+        let scores = mask.baddbmm(&q, &keys.transpose(1, 2), 1.0, scale);
+        let seen = scores.softmax(-1, Kind::Float).bmm(&values);
+        seen.reshape([span.slots, self.config.hidden_size])
     }
 
     /// Root-mean-square normalisation in float32. Where the weight is folded (`None`), so is the
