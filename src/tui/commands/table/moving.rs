@@ -184,5 +184,5 @@ pub(super) const ROWS: &[CommandRow] = &[
         goto::goto,
     )
     .takes("[PLACE]")
-    .completes(places),
+    .completes(complete::places),
 ];
