@@ -88,21 +88,31 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
             Role::Muted,
         ));
     }
-    pieces.extend(link_words(app.ui.terminal.link));
-    pieces.push((figures::time(app.run_now_ms()), Role::Muted));
-    let mut spaced = Vec::new();
-    let mut used = 0;
-    for (text, role) in pieces {
-        used += width(&text) + 2;
-        spaced.push(("  ".to_owned(), Role::Text));
-        spaced.push((text, role));
+    // The time is more worth than the line's figures, those more than the run's name.
+    let place = pieces.len();
+    let time = (figures::time(app.run_now_ms()), Role::Muted);
+    let name = (one_line(app.run_name()), Role::Text);
+    let wanted = [
+        (place, Some(time)),
+        (place, link_words(app.ui.terminal.link)),
+        (0, Some(name)),
+    ];
+    for (place, piece) in wanted {
+        if let Some(piece) = piece
+            && cells(&pieces) + width(&piece.0) + 2 < room
+        {
+            pieces.insert(place, piece);
+        }
     }
-    let name = one_line(app.run_name());
-    if used + width(&name) < room {
-        spaced.insert(0, (name, Role::Text));
-    }
-    spaced.push((" ".to_owned(), Role::Text));
-    spaced
+    let spaced = pieces
+        .into_iter()
+        .flat_map(|piece| [("  ".to_owned(), Role::Text), piece]);
+    spaced.chain([(" ".to_owned(), Role::Text)]).collect()
+}
+
+/// Cells of pieces with the blanks before each.
+fn cells(pieces: &[(String, Role)]) -> usize {
+    pieces.iter().map(|(text, _)| width(text) + 2).sum()
 }
 
 /// The line to the terminal: `42ms 18kB/s`, `~` before a rate that is only a bound, `!` where
