@@ -132,7 +132,7 @@ async fn a_run_goes_on_without_its_terminal_and_is_found_again() {
     arguments.extend(["--iterations", "6", "--run", path.to_str().unwrap()]);
     let env = [("ARPO_RUNTIME_DIR", sockets.to_str().unwrap())];
     let mut console = Session::start(&arguments, &env);
-    console.wait_for("left-1");
+    console.wait_for("by attention");
     // The terminal dies; the engine has a session of its own.
     console.signal(Signal::HUP);
     console.check_restored();
