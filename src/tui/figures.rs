@@ -73,7 +73,7 @@ pub fn count(value: u64) -> String {
     }
 }
 
-/// A number of any size in few cells: `0`, `.0038`, `.38`, `12.3`, `1.2e-6`.
+/// A number of any size in few cells: `0`, `.0038`, `.38`, `12.3`, `1.2e-6`, `2e-7`.
 pub fn short(value: f64) -> String {
     let magnitude = value.abs();
     if !value.is_finite() {
@@ -91,7 +91,7 @@ pub fn short(value: f64) -> String {
         m if m >= 1.0 => format!("{value:.1}"),
         m if m >= 0.1 => format!("{value:.2}"),
         m if m >= 0.001 => format!("{value:.4}"),
-        _ => return format!("{value:.1e}"),
+        _ => return format!("{value:.1e}").replace(".0e", "e"),
     };
     plain.replacen("0.", ".", usize::from(magnitude < 1.0))
 }
@@ -168,11 +168,11 @@ mod tests {
             [999, 9_100, 18_234, 2_400_000].map(count),
             ["999", "9.1k", "18k", "2.4M"]
         );
-        let shown = [0.0, 0.0038, 0.38, 12.34, 1.2e-6, 4321.0, -0.25, 10.0].map(short);
+        let shown = [0.0, 0.0038, 0.38, 12.34, 1.2e-6, 2e-7, 4321.0, -0.25, 10.0].map(short);
         assert_eq!(
             shown,
             [
-                "0", ".0038", ".38", "12.3", "1.2e-6", "4.3k", "-.25", "10.0"
+                "0", ".0038", ".38", "12.3", "1.2e-6", "2e-7", "4.3k", "-.25", "10.0"
             ]
         );
         assert_eq!([1.43, -0.7, 0.0].map(signed), ["+1.4", "-.70", ".00"]);

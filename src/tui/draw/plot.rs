@@ -2,7 +2,7 @@
 
 use ratatui::layout::{Position, Rect};
 
-use crate::tui::text::pad_left;
+use crate::tui::text::{pad_left, width};
 use crate::tui::theme::{ColorDepth, Role};
 use crate::tui::train::nice_top;
 
@@ -192,7 +192,12 @@ fn draw_cursor(sketch: &mut Sketch<'_>, body: Rect, x: i32) {
 }
 
 fn draw_labels(sketch: &mut Sketch<'_>, area: Rect, body: Rect, plot: &Plot, scale: &Scale) {
-    let label = |value: f64| pad_left(&(plot.format)(value), usize::from(LABELS) - 1);
+    // A long number takes the gap to the curve before it is cut.
+    let label = |value: f64| {
+        let text = (plot.format)(value);
+        let cells = usize::from(LABELS);
+        pad_left(&text, width(&text).clamp(cells - 1, cells))
+    };
     sketch.put(area, 0, 0, &label(scale.top), Role::Muted);
     if body.height >= 5 {
         let middle = label(scale.middle());

@@ -139,3 +139,23 @@ fn plots_survive_gaps_and_single_points() {
         plot::draw(&mut Sketch::new(&app, &mut buffer), area, &plot);
     }
 }
+
+#[test]
+fn no_number_on_an_axis_is_cut() {
+    let app = app();
+    for power in -9..=7 {
+        for top in [1.0, 1.2, 2.0, 2.5, 5.0] {
+            let area = Rect::new(0, 0, 40, 9);
+            let mut buffer = Buffer::empty(area);
+            let plot = Plot {
+                span: 8,
+                top: Some(top * 10_f64.powi(power)),
+                format: figures::short,
+                ..Plot::default()
+            };
+            plot::draw(&mut Sketch::new(&app, &mut buffer), area, &plot);
+            let screen = buffer.content.iter().map(|cell| cell.symbol());
+            assert!(!screen.collect::<String>().contains('…'), "{top}e{power}");
+        }
+    }
+}
