@@ -79,6 +79,42 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// Every action with a place, at places that no screen has and on both kinds of desktop.
+#[test]
+fn places_far_off_the_screen_do_no_harm() {
+    let far = [f32::MAX, f32::MIN, 1.3e19, -1.3e19, 2.2e9, -2.2e9];
+    let axis = || far.into_iter().chain([f32::INFINITY, f32::NAN, 0.0, 60.0]);
+    let places: Vec<_> = axis()
+        .flat_map(|x| axis().map(move |y| Point { x, y }))
+        .collect();
+    for suite in [Suite::Compact, Suite::Full] {
+        let task = suite::families(suite)[0].task(suite, 0);
+        for at in &places {
+            let from = Point { x: 60.0, y: 60.0 };
+            for action in [
+                Action::Click { at: *at },
+                Action::LeftDouble { at: *at },
+                Action::RightSingle { at: *at },
+                Action::Hover { at: *at },
+                Action::Drag { from, to: *at },
+                Action::Drag {
+                    from: *at,
+                    to: from,
+                },
+                Action::Scroll {
+                    at: Some(*at),
+                    direction: ScrollDirection::Down,
+                },
+            ] {
+                let mut desktop = Desktop::from_task(&task).unwrap();
+                desktop.apply(&action);
+                desktop.apply(&action);
+                assert_eq!(desktop.render().size(), desktop.screen_size(), "{action:?}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 

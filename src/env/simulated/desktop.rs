@@ -379,9 +379,13 @@ impl Desktop {
         }
     }
 
+    /// A place in logical pixels. What is far off the screen stays off it, but near enough to be
+    /// reckoned with.
     pub(super) fn logical(&self, at: Point) -> (i32, i32) {
+        const FAR: i32 = 1 << 20;
         let scale = self.scale as f32;
-        ((at.x / scale).floor() as i32, (at.y / scale).floor() as i32)
+        let pixel = |place: f32| ((place / scale).floor() as i32).clamp(-FAR, FAR);
+        (pixel(at.x), pixel(at.y))
     }
 
     /// Left top corner of a window's content.
