@@ -164,13 +164,7 @@ impl OpenRun {
     ) -> Collector {
         let (_, unused) = bus::control(self.sink.clone(), 0);
         let inbox = std::mem::replace(&mut self.inbox, unused);
-        let settings = Settings {
-            learning_rate: profile.optimizer.lr,
-            temperature: profile.sampling.temperature,
-            desktops: profile.env.desktops as u32,
-            clip: None,
-            replay: None,
-        };
+        let settings = Settings::of(profile);
         Collector::new(CollectorParts {
             profile: profile.clone(),
             recorder: Recorder::start(self.sink.clone(), Arc::clone(&self.run)),

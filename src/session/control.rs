@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::bus::{CommandInbox, CommandRequest, EventSink};
+use crate::config::Profile;
 use crate::event::{
     CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, DESKTOPS_KEY, EventKind, F, LEARNING_RATE_KEY,
     REPLAY_KEY, SafePoint, Stride, TEMPERATURE_KEY, TrainerState,
@@ -28,6 +29,19 @@ pub struct Settings {
     /// Whether replay is on, if an operator said so; else as the profile says.
     #[serde(default)]
     pub replay: Option<bool>,
+}
+
+impl Settings {
+    /// As the profile says, before an operator changes anything.
+    pub fn of(profile: &Profile) -> Self {
+        Self {
+            learning_rate: profile.optimizer.lr,
+            temperature: profile.sampling.temperature,
+            desktops: profile.env.desktops as u32,
+            clip: None,
+            replay: None,
+        }
+    }
 }
 
 /// The replay buffer, which the training loop fills and operators prune. Never locked while

@@ -233,13 +233,7 @@ fn collector(
     let profile = profile();
     let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/agent");
     let prompt = Arc::new(PromptBuilder::open(&agent).unwrap());
-    let settings = Settings {
-        learning_rate: profile.optimizer.lr,
-        temperature: profile.sampling.temperature,
-        desktops: profile.env.desktops as u32,
-        clip: None,
-        replay: None,
-    };
+    let settings = Settings::of(&profile);
     Collector::new(CollectorParts {
         recorder: Recorder::start(sink.clone(), Arc::clone(run)),
         run: Arc::clone(run),

@@ -131,14 +131,7 @@ fn draw_matrix(sketch: &mut Sketch<'_>, area: Rect, rows: &[FleetRow], framed: b
         draw_row(sketch, list, line as u16, row, &columns, chosen);
     }
     let hidden = rows.len().saturating_sub(first + shown);
-    if hidden > 0 && list.height > 1 {
-        let last = Rect {
-            y: list.bottom() - 1,
-            height: 1,
-            ..list
-        };
-        sketch.put_right(last, 0, &[(format!("{hidden} more "), Role::Warning)]);
-    }
+    sketch.put_hidden(list, hidden, "", Role::Warning);
 }
 
 fn matrix_title(sketch: &Sketch<'_>, rows: &[FleetRow]) -> FrameTitle {

@@ -116,14 +116,7 @@ fn draw_list(sketch: &mut Sketch<'_>, area: Rect, rows: &[ReplayRow<'_>], select
         sketch.drawn.targets.push((row_area, Target::Replay(place)));
     }
     let hidden = rows.len().saturating_sub(first + shown);
-    if hidden > 0 && list.height > 1 {
-        let last = Rect {
-            y: list.bottom() - 1,
-            height: 1,
-            ..list
-        };
-        sketch.put_right(last, 0, &[(format!("{hidden} more "), Role::Warning)]);
-    }
+    sketch.put_hidden(list, hidden, "", Role::Warning);
 }
 
 fn draw_row(

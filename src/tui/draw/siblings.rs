@@ -46,15 +46,7 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState, 
         draw_column(sketch, column, sibling, at, parts);
     }
     let hidden = all.len() - fit;
-    if hidden > 0 && inner.height > 1 {
-        let last = Rect {
-            y: inner.bottom() - 1,
-            height: 1,
-            ..inner
-        };
-        let text = format!("{hidden} more siblings: n turns ");
-        sketch.put_right(last, 0, &[(text, Role::Muted)]);
-    }
+    sketch.put_hidden(inner, hidden, " siblings: n turns", Role::Muted);
 }
 
 fn draw_column(

@@ -120,6 +120,15 @@ impl<'a> Sketch<'a> {
         column
     }
 
+    /// Says on the last row of a list how many of its rows do not fit; nothing where all do, or
+    /// where that row is the only one.
+    pub fn put_hidden(&mut self, list: Rect, hidden: usize, what: &str, role: Role) {
+        if hidden > 0 && list.height > 1 {
+            let text = format!("{hidden} more{what} ");
+            self.put_right(list, list.height - 1, &[(text, role)]);
+        }
+    }
+
     /// Writes text wrapped into `area`, the first `skip` lines left out. Returns the rows used.
     pub fn text(&mut self, area: Rect, text: &str, role: Role, skip: usize) -> u16 {
         let lines = wrap(text, usize::from(area.width));
