@@ -181,6 +181,16 @@ pub struct IterationReport {
     pub clock_ms: u64,
 }
 
+impl IterationReport {
+    /// What the same seed gives again: everything but wall time.
+    #[must_use]
+    pub fn without_times(mut self) -> Self {
+        self.tokens_per_s = F(0.0);
+        (self.collect_ms, self.train_ms, self.wall_ms) = (0, 0, 0);
+        self
+    }
+}
+
 /// Outcomes of a set of episodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {

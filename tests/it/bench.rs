@@ -1,5 +1,6 @@
 //! `arpo bench` through the built program. Only what virtual time decides is asserted: it is the
-//! same on every machine; of the console's figures only that they are there. Figures of decoding and training need PyTorch and are made by hand.
+//! same on every machine; of the console's figures and of the watched engine's only that they are
+//! there. Figures of decoding and training need PyTorch and are made by hand.
 
 use std::process::{Command, Output};
 
@@ -90,14 +91,16 @@ fn constant_latencies_give_times_that_can_be_added_up() {
     assert_eq!(figures["policy_s"], 0.0);
 }
 
+#[track_caller]
+fn told(args: &[&str], code: i32, words: &str) {
+    let output = bench(args);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    assert!(errors.contains(words), "{errors}");
+}
+
 #[test]
 fn what_cannot_be_rehearsed_is_told() {
-    let told = |args: &[&str], code: i32, words: &str| {
-        let output = bench(args);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{errors}");
-        assert!(errors.contains(words), "{errors}");
-    };
     told(&["rollout", "--env", "qemu"], 2, "values: simulated");
     told(&["rollout", "--episodes", "0"], 2, "--episodes");
     told(&["rollout", "--desktops", "0"], 2, "env.desktops");
@@ -143,4 +146,106 @@ fn the_consoles_figures_are_complete() {
     }
     // A run that stands still is not drawn again.
     assert_eq!(figures["idle_bytes_per_s"].as_f64(), Some(0.0));
+}
+
+#[test]
+fn what_cannot_be_watched_is_told() {
+    told(&["watched", "--iterations", "0"], 2, "--iterations");
+    told(&["watched", "-p", "nowhere"], 2, "nowhere");
+    told(&["watched", "--set", "env.desktops=0"], 2, "env.desktops");
+}
+
+#[cfg(feature = "torch")]
+mod watched {
+    //! The engine beside its consoles: whole runs of a few desktops.
+
+    use std::fs;
+    use std::path::PathBuf;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    use rustix::process::{Pid, Signal, kill_process};
+    use serde_json::Value;
+
+    fn start(iterations: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_arpo"))
+            .args(["bench", "watched", "--json", "--iterations", iterations])
+            .args(["--set", "env.desktops=4"])
+            .args(["--set", "grpo.tasks_per_iteration=2"])
+            .args(["--set", "grpo.group_size=2"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Where it keeps its runs; the name is in the arguments of all that it starts.
+    fn folder(bench: &Child) -> PathBuf {
+        std::env::temp_dir().join(format!("arpo-bench-{}", bench.id()))
+    }
+
+    /// Arguments of the processes that were started for a folder.
+    fn processes(folder: &std::path::Path) -> Vec<String> {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        // One may end while it is looked at.
+        let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+        lines
+            .filter(|line| line.contains(folder.to_str().unwrap()))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check_nothing_is_left(folder: &std::path::Path) {
+        assert_eq!(processes(folder), Vec::<String>::new());
+        assert!(!folder.exists(), "{}", folder.display());
+    }
+
+    #[test]
+    fn an_engine_learns_the_same_whoever_watches() {
+        let bench = start("3");
+        let folder = folder(&bench);
+        let output = bench.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let figures: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(figures["iterations"], 3);
+        assert!(figures["iteration_s"].as_f64().unwrap() > 0.0);
+        assert_eq!(figures["same_figures"], true, "{errors}");
+        for name in ["one", "stalled", "none_again"] {
+            let figures = &figures[name];
+            assert_eq!(figures["n"], 3, "{name}: {errors}");
+            let number = |name: &str| figures[name].as_f64().unwrap();
+            assert!(0.0 < number("low"), "{name}: {errors}");
+            assert!(number("low") <= number("ratio"), "{name}: {errors}");
+            assert!(number("ratio") <= number("high"), "{name}: {errors}");
+            assert_eq!(figures["engine_cpu"]["n"], 3, "{name}: {errors}");
+            // Noise is not compared with itself.
+            let is_compared = figures.get("within_noise").is_some_and(Value::is_boolean);
+            assert_eq!(is_compared, name != "none_again", "{errors}");
+        }
+        check_nothing_is_left(&folder);
+    }
+
+    #[test]
+    fn an_interrupt_leaves_nothing_behind() {
+        let mut bench = start("6");
+        let folder = folder(&bench);
+        // In the midst of it: an engine runs and a console is attached to it.
+        let attached = || {
+            processes(&folder)
+                .iter()
+                .any(|line| line.contains(" attach "))
+        };
+        while !attached() {
+            assert!(bench.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill_process(Pid::from_child(&bench), Signal::INT).unwrap();
+        let output = bench.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        check_nothing_is_left(&folder);
+    }
 }

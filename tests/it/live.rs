@@ -54,12 +54,8 @@ fn closing_figures(child: Child) -> Value {
 /// What must not depend on interruptions: everything but times.
 fn timeless(run: &Path) -> Vec<IterationReport> {
     let history = RunDir::open(run).unwrap().state().unwrap().history;
-    let reports = history.into_iter().map(|mut report| {
-        report.tokens_per_s = F(0.0);
-        (report.collect_ms, report.train_ms, report.wall_ms) = (0, 0, 0);
-        report
-    });
-    reports.collect()
+    let reports = history.into_iter();
+    reports.map(IterationReport::without_times).collect()
 }
 
 /// Kills a run as soon as it says that `iteration` has ended, which is in the midst of the next.

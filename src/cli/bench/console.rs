@@ -6,20 +6,19 @@
 //! desktop. Each is measured on a line that costs nothing and on one of 200 kB/s, 40 ms one way,
 //! that holds 2 MB. Figures are of the machine and of how busy it is.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::bus::{EventSink, Server};
 use crate::cli::bench::fleet::{Fleet, desktops_seen};
-use crate::cli::bench::line::{Attached, LineSpec};
+use crate::cli::bench::folder::Folder;
+use crate::cli::bench::line::{Attached, LineSpec, Room};
 use crate::cli::bench::memory;
 use crate::cli::{async_runtime, note, say};
 use crate::screen::encode_png;
@@ -38,9 +37,10 @@ const KEY_PATIENCE: Duration = Duration::from_secs(5);
 /// Before measuring: pictures are fetched, the line's rate is learned.
 const SETTLE: Duration = Duration::from_secs(3);
 
-const LOCAL: LineSpec = LineSpec {
-    rate: None,
-    latency: Duration::ZERO,
+/// The console's terminal.
+const ROOM: Room = Room {
+    columns: 120,
+    rows: 40,
 };
 const SLOW: LineSpec = LineSpec {
     rate: Some(200_000.0),
@@ -93,7 +93,7 @@ const LOADS: [Load; 2] = [
 pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     let folder = Folder::new()?;
     let runtime = async_runtime()?;
-    let run = RunDir::create(&folder.0.join("runs/bench-console"), "")?;
+    let run = RunDir::create(&folder.path().join("runs/bench-console"), "")?;
     let mut images = Vec::new();
     for shot in desktops_seen(SCREENSHOTS) {
         run.put_png(shot.hash(), &encode_png(&shot)?)?;
@@ -109,7 +109,7 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     }
     fleet.set_steps(STEPS);
     sink.flush_blocking()?;
-    let socket = folder.0.join("bench-console.sock");
+    let socket = folder.path().join("bench-console.sock");
     let server = runtime.block_on(Server::bind(&socket, run.root(), sink.clone(), None))?;
     let idle_bytes = idle_bytes(run.root(), args.seconds)?;
     let mut loads = serde_json::Map::new();
@@ -152,7 +152,7 @@ fn measure(
     whole: &mut Whole,
 ) -> anyhow::Result<Value> {
     let arguments = [Path::new("attach"), socket];
-    let mut console = Attached::start(&arguments, LOCAL)?;
+    let mut console = Attached::start(&arguments, ROOM, LineSpec::LOCAL)?;
     let attached = console.first_frame(PATIENCE)?;
     whole.attach_ms = whole.attach_ms.max(ms(attached));
     thread::sleep(SETTLE);
@@ -170,7 +170,7 @@ fn measure(
     let rss_mb = memory::peak_of(console.pid())? as f64 / 1e6;
     whole.rss_mb = whole.rss_mb.max(rss_mb);
     drop(console);
-    let mut distant = Attached::start(&arguments, SLOW)?;
+    let mut distant = Attached::start(&arguments, ROOM, SLOW)?;
     distant.first_frame(PATIENCE)?;
     thread::sleep(SETTLE);
     let distant_before = distant.arrived();
@@ -225,7 +225,7 @@ fn key_to_frame(console: &mut Attached, keys: usize) -> anyhow::Result<f64> {
 
 /// Bytes a second that a console writes on a run that stands still.
 fn idle_bytes(run: &Path, seconds: u64) -> anyhow::Result<f64> {
-    let console = Attached::start(&[Path::new("show"), run], LOCAL)?;
+    let console = Attached::start(&[Path::new("show"), run], ROOM, LineSpec::LOCAL)?;
     console.first_frame(PATIENCE)?;
     thread::sleep(SETTLE);
     let before = console.arrived();
@@ -278,24 +278,5 @@ impl Pacer {
         self.ends.store(true, Ordering::Relaxed);
         let fleet = self.thread.join();
         fleet.map_err(|_| anyhow::anyhow!("the fleet's thread failed"))
-    }
-}
-
-/// A folder that goes with the measurement.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("arpo-bench-{}", std::process::id()));
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is in a folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -24,12 +25,29 @@ pub(super) struct LineSpec {
     pub(super) latency: Duration,
 }
 
+impl LineSpec {
+    /// One that costs nothing.
+    pub(super) const LOCAL: Self = Self {
+        rate: None,
+        latency: Duration::ZERO,
+    };
+}
+
+/// Cells of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) columns: u16,
+    pub(super) rows: u16,
+}
+
 /// Bytes that the line holds before it stops taking more.
 const BUFFER: usize = 2_000_000;
 /// Bytes read at once.
 const PIECE: usize = 4096;
 /// A character that nothing else shows.
 pub(super) const MARK: &str = "ʘ";
+/// The console's key to leave at once.
+const DETACH: &str = "Q";
 
 /// What arrived so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +68,7 @@ pub(super) struct Attached {
     arrived: Arc<Mutex<Arrived>>,
     events: Receiver<Noticed>,
     started: Instant,
+    is_stalled: Arc<AtomicBool>,
 }
 
 /// Something that was seen at the far end.
@@ -61,9 +80,9 @@ enum Noticed {
 }
 
 impl Attached {
-    /// Starts `arpo` with `arguments` on a terminal of 120 x 40.
-    pub(super) fn start(arguments: &[&Path], spec: LineSpec) -> anyhow::Result<Self> {
-        let (master, slave) = open_pty().context("cannot open a pseudo-terminal")?;
+    /// Starts `arpo` with `arguments` on a terminal.
+    pub(super) fn start(arguments: &[&Path], room: Room, spec: LineSpec) -> anyhow::Result<Self> {
+        let (master, slave) = open_pty(room).context("cannot open a pseudo-terminal")?;
         let program = std::env::current_exe().context("cannot tell where arpo is")?;
         let started = Instant::now();
         let child = Command::new(program)
@@ -84,7 +103,9 @@ impl Attached {
         // The buffer of the line: what does not fit is not read.
         let (pieces, sent) = sync_channel(BUFFER / PIECE);
         let mut reading = master.try_clone()?;
-        thread::spawn(move || read_all(&mut reading, &pieces));
+        let is_stalled = Arc::new(AtomicBool::new(false));
+        let stalls = Arc::clone(&is_stalled);
+        thread::spawn(move || read_all(&mut reading, &stalls, &pieces));
         let far_end = FarEnd {
             spec,
             answers: master.try_clone()?,
@@ -100,7 +121,22 @@ impl Attached {
             arrived,
             events,
             started,
+            is_stalled,
         })
+    }
+
+    /// From now on nobody reads what the console writes, and nothing it asks is answered.
+    pub(super) fn stall(&self) {
+        self.is_stalled.store(true, Ordering::Relaxed);
+    }
+
+    /// Leaves the console as an operator does, and waits until it is gone; one that stays is ended.
+    pub(super) fn leave(mut self, patience: Duration) {
+        let due = Instant::now() + patience;
+        if self.press(DETACH).is_ok() {
+            // Its end of the terminal closes with it, and with that this channel.
+            self.wait(due, |_| None::<()>);
+        }
     }
 
     /// Process id of the console.
@@ -168,15 +204,16 @@ impl Drop for Attached {
     }
 }
 
-fn open_pty() -> anyhow::Result<(OwnedFd, OwnedFd)> {
+fn open_pty(room: Room) -> anyhow::Result<(OwnedFd, OwnedFd)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
     let size = Winsize {
-        ws_row: 40,
-        ws_col: 120,
-        ws_xpixel: 1_200,
-        ws_ypixel: 800,
+        ws_row: room.rows,
+        ws_col: room.columns,
+        // Cells of 10 x 20, as it answers.
+        ws_xpixel: room.columns * 10,
+        ws_ypixel: room.rows * 20,
     };
     let name = ptsname(&master, Vec::new())?;
     let slave = rustix::fs::open(
@@ -188,9 +225,13 @@ fn open_pty() -> anyhow::Result<(OwnedFd, OwnedFd)> {
     Ok((master, slave))
 }
 
-fn read_all(terminal: &mut File, pieces: &SyncSender<(Instant, Vec<u8>)>) {
+fn read_all(terminal: &mut File, is_stalled: &AtomicBool, pieces: &SyncSender<(Instant, Vec<u8>)>) {
     let mut buffer = [0; PIECE];
     while let Ok(count @ 1..) = terminal.read(&mut buffer) {
+        // What was read meanwhile does not arrive either: it might be a question.
+        if is_stalled.load(Ordering::Relaxed) {
+            return;
+        }
         if pieces
             .send((Instant::now(), buffer[..count].to_vec()))
             .is_err()
@@ -226,11 +267,12 @@ impl FarEnd {
 
     fn take(&mut self, bytes: &[u8]) {
         let mut answers = Vec::new();
+        let mut came = Arrived::default();
         for byte in bytes {
             match self.parser.next(*byte) {
                 Some(Seen::Question(answer)) => {
                     if answer == ALIVE {
-                        self.count(|arrived| arrived.frames += 1);
+                        came.frames += 1;
                         let _ = self.noticed.send(Noticed::Frame(Instant::now()));
                     }
                     answers.extend_from_slice(answer);
@@ -240,15 +282,13 @@ impl FarEnd {
                 }
                 None => {}
             }
-            let is_picture = self.parser.is_in_picture();
-            self.count(|arrived| {
-                if is_picture {
-                    arrived.pictures += 1;
-                } else {
-                    arrived.text += 1;
-                }
-            });
+            if self.parser.is_in_picture() {
+                came.pictures += 1;
+            } else {
+                came.text += 1;
+            }
         }
+        self.count(came);
         if answers.is_empty() {
             return;
         }
@@ -268,8 +308,11 @@ impl FarEnd {
         }
     }
 
-    fn count(&self, change: impl FnOnce(&mut Arrived)) {
-        change(&mut self.arrived.lock().unwrap_or_else(PoisonError::into_inner));
+    fn count(&self, came: Arrived) {
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        arrived.text += came.text;
+        arrived.pictures += came.pictures;
+        arrived.frames += came.frames;
     }
 }
 

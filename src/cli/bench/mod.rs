@@ -3,9 +3,13 @@
 
 mod console;
 mod fleet;
+mod folder;
 mod line;
 mod memory;
+mod paired;
 mod rollout;
+mod stepped;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -15,6 +19,7 @@ use crate::config::{ConfigError, Profile, Resolved};
 
 pub use console::ConsoleArgs;
 pub use rollout::RolloutArgs;
+pub use watched::WatchedArgs;
 
 /// Measure, beside a peer where there is one
 #[derive(Debug, clap::Args)]
@@ -31,6 +36,9 @@ pub enum Bench {
     Rollout(RolloutArgs),
     /// The console on a fleet of 256 desktops: its cost, its answers, its bytes
     Console(ConsoleArgs),
+    /// The engine's iterations with a console attached, and with one whose terminal is stalled,
+    /// beside the same iterations with none
+    Watched(WatchedArgs),
     /// Replies of the embedded policy beside transformers.generate and a hand-batched loop
     Decode(PeerArgs),
     /// Updates of the embedded trainer beside a hand-batched loop
@@ -63,10 +71,17 @@ fn resolve_or(args: &ProfileArgs, default: &str) -> Result<Resolved, ConfigError
     args.resolve()
 }
 
+/// The middle value; NaN of none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.what {
         Bench::Rollout(args) => rollout::run(args),
         Bench::Console(args) => console::run(args),
+        Bench::Watched(args) => watched::run(args),
         Bench::Decode(args) | Bench::Train(args) => {
             // A bad profile is told without starting the engine.
             args.resolve()?;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
+use arpo::cli::bench::median;
 use arpo::policy::{Extension, FinishReason, SamplingParams, SessionId};
 use arpo::screen::{ProcessorConfig, preprocess};
 use arpo::types::{EpisodeId, ScreenSize, Screenshot};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tch::{Device, Kind, Tensor};
 
-use super::peer::{Peer, Scratch, median};
+use super::peer::{Peer, Scratch};
 use crate::engine::{Completion, Lane, LaneSpec};
 use crate::model::qwen2_5_vl::rope::merged_grid;
 use crate::model::{Weights, checkpoint};

@@ -15,6 +15,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.what {
         Bench::Rollout(_) => bail!("it needs no libtorch: run `arpo bench rollout`"),
         Bench::Console(_) => bail!("it needs no libtorch: run `arpo bench console`"),
+        Bench::Watched(_) => bail!("it starts engines itself: run `arpo bench watched`"),
         Bench::Decode(args) => compare_decoding(args)?,
         Bench::Train(args) => compare_training(args)?,
     }

@@ -124,9 +124,3 @@ fn reference_python() -> PathBuf {
         PathBuf::from,
     )
 }
-
-/// The middle value.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}

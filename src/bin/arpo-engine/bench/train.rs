@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use arpo::cli::bench::median;
 use arpo::cli::wiring;
 use arpo::config::{Profile, Schedule};
 use arpo::event::Purpose;
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tch::{Device, Kind, Tensor};
 
-use super::peer::{Peer, Scratch, median};
+use super::peer::{Peer, Scratch};
 use crate::engine::{Embedded, EmbeddedSpec};
 use crate::model::qwen2_5_vl::rope::rope_index;
 use crate::model::{Weights, checkpoint};
