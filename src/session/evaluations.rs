@@ -19,7 +19,7 @@ use crate::session::evaluate::EvaluationSpec;
 use crate::session::measurement::{Measurement, Place, Subject};
 use crate::session::tasks::find_tasks;
 use crate::store::{Checkpoint, EvaluationRecord};
-use crate::types::{PolicyVersion, Task};
+use crate::types::{PolicyVersion, Task, tasks_hash};
 
 /// The evaluations of a run. Clones share them.
 #[derive(Clone)]
@@ -409,14 +409,10 @@ impl Evaluations {
     }
 
     fn manifest(&self, queued: &Queued, weights: &PinnedWeights) -> EvalManifest {
-        let mut hasher = blake3::Hasher::new();
-        for task in &queued.tasks {
-            hasher.update(&serde_json::to_vec(task.as_ref()).unwrap_or_default());
-        }
         EvalManifest {
             temperature: F(queued.request.temperature),
             tasks: queued.request.tasks.clone(),
-            tasks_hash: short(&hasher),
+            tasks_hash: tasks_hash(queued.tasks.iter().map(Arc::as_ref)),
             num_tasks: queued.tasks.len() as u32,
             trials: queued.request.trials,
             seed: queued.request.seed,

@@ -4,6 +4,7 @@
 
 mod action;
 mod episode;
+pub mod osworld;
 mod protocol;
 mod reward;
 mod screenshot;
@@ -19,7 +20,7 @@ pub use episode::{BranchOrigin, Episode, EpisodeEnd, ErrorClass, FailedEpisode, 
 pub use protocol::Protocol;
 pub use reward::Reward;
 pub use screenshot::{ImageHash, ScreenSize, Screenshot};
-pub use task::{EvaluatorSpec, OneOrMany, SetupStep, Task};
+pub use task::{EvaluatorSpec, OneOrMany, SetupStep, Task, tasks_hash};
 pub use tokens::TokenStream;
 
 /// A task's own identifier, as the data set spells it.

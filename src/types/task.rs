@@ -29,11 +29,17 @@ pub struct Task {
     /// Everything else in the file.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+    /// The folder that its file lay in, where that names the domain, as in OSWorld's data.
+    #[serde(skip)]
+    pub folder: Option<String>,
 }
 
 impl Task {
-    /// What it is about: its first application, or its id up to the last `/`.
+    /// What it is about: its folder, its first application, or its id up to the last `/`.
     pub fn domain(&self) -> &str {
+        if let Some(folder) = &self.folder {
+            return folder;
+        }
         let id = self.id.0.as_str();
         let of_id = || id.rsplit_once('/').map_or(id, |(family, _)| family);
         self.related_apps.first().map_or_else(of_id, String::as_str)
@@ -82,8 +88,11 @@ pub struct EvaluatorSpec {
 }
 
 /// A value or a list of them, as OSWorld's files have both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "neither one value of the right kind nor a list of them"
+)]
 pub enum OneOrMany<T> {
     /// Several.
     Many(Vec<T>),
@@ -108,4 +117,13 @@ impl<'a, T> IntoIterator for &'a OneOrMany<T> {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
+}
+
+/// Pins what a set of tasks holds: a hash of the tasks in their order, 16 hex digits.
+pub fn tasks_hash<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for task in tasks {
+        hasher.update(&serde_json::to_vec(task).unwrap_or_default());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
 }

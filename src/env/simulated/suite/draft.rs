@@ -75,6 +75,7 @@ impl Draft {
             related_apps: vec![family.app.to_owned()],
             evaluator,
             extra: Map::new(),
+            folder: None,
         }
     }
 
