@@ -12,6 +12,7 @@ pub mod bus;
 pub mod env;
 pub mod prompt;
 pub mod store;
+pub mod tasks;
 
 pub mod evaluator;
 pub mod policy;

@@ -20,6 +20,7 @@ mod runs;
 pub mod select;
 mod show;
 pub mod step;
+mod tasks;
 pub mod train;
 pub mod wiring;
 
@@ -57,6 +58,7 @@ enum Command {
     Show(show::Args),
     Ctl(ctl::Args),
     Runs(runs::Args),
+    Tasks(tasks::Args),
     /// Make a base agent by behavior cloning
     Pretrain(pretrain::PretrainArgs),
     Bench(bench::Args),
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Ctl(args) => ctl::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Tasks(args) => tasks::run(&args),
         Command::Pretrain(args) => Err(pretrain::run(&args)),
         Command::Bench(args) => bench::run(&args),
         Command::Profile(args) => profile::run(&args),

@@ -70,11 +70,38 @@ fn exact_match(seen: &Value, rules: &Value) -> Result<f32, String> {
     let expected = rules
         .get("expected")
         .ok_or("rules of exact_match lack \"expected\"")?;
-    Ok(f32::from(u8::from(seen == expected)))
+    Ok(f32::from(u8::from(python_equal(seen, expected))))
+}
+
+/// Whether Python calls two values equal: of numbers it compares the worth, and `True` is 1.
+fn python_equal(left: &Value, right: &Value) -> bool {
+    let worth = |value: &Value| match value {
+        Value::Bool(is_true) => Some(f64::from(u8::from(*is_true))),
+        Value::Number(number) => number.as_f64(),
+        _ => None,
+    };
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) => {
+            let mut pairs = left.iter().zip(right);
+            left.len() == right.len() && pairs.all(|(left, right)| python_equal(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let equal = |(key, left)| {
+                right
+                    .get(key)
+                    .is_some_and(|right| python_equal(left, right))
+            };
+            left.len() == right.len() && left.iter().all(equal)
+        }
+        _ => match (worth(left), worth(right)) {
+            (Some(left), Some(right)) => left == right,
+            _ => left == right,
+        },
+    }
 }
 
 /// A text holds every string of `include` and none of `exclude`, as in OSWorld's metric of
-/// this name.
+/// this name. Departs: rules with neither, which everything would pass, are an error.
 fn check_include_exclude(seen: &Value, rules: &Value) -> Result<f32, String> {
     let strings = |name: &str| -> Vec<&str> {
         let list = rules.get(name).and_then(Value::as_array);
@@ -85,10 +112,17 @@ fn check_include_exclude(seen: &Value, rules: &Value) -> Result<f32, String> {
     if rules.get("include").or(rules.get("exclude")).is_none() {
         return Err("rules of check_include_exclude lack \"include\" and \"exclude\"".into());
     }
-    let Some(text) = seen.as_str() else {
-        return Ok(0.0);
+    // What Python's `in` says of each.
+    let holds = |part: &str| match seen {
+        Value::String(text) => text.contains(part),
+        Value::Array(items) => items.iter().any(|item| item.as_str() == Some(part)),
+        Value::Object(object) => object.contains_key(part),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     };
-    let included = strings("include").iter().all(|part| text.contains(part));
-    let excluded = !strings("exclude").iter().any(|part| text.contains(part));
+    if !matches!(seen, Value::String(_) | Value::Array(_) | Value::Object(_)) {
+        return Ok(0.0);
+    }
+    let included = strings("include").into_iter().all(holds);
+    let excluded = !strings("exclude").into_iter().any(holds);
     Ok(f32::from(u8::from(included && excluded)))
 }

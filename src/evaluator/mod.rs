@@ -7,6 +7,7 @@
 
 mod metrics;
 pub mod protocol;
+pub mod registry;
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::config::assets;
 use crate::env::simulated::suite;
 use crate::session::SessionError;
+use crate::tasks::{Library, TasksError};
 use crate::types::{Task, TaskId, derive_seed};
 
 const SEED_ORDER: u64 = 0x7461_736b;
@@ -67,8 +68,8 @@ impl TaskPool {
     }
 }
 
-/// The tasks of a set: a list file, a folder of task files, or the name of a list under
-/// `assets/tasks/`.
+/// The tasks of a set: a list file, a folder of task files, the name of a list under
+/// `assets/tasks/`, or a set of OSWorld's tasks as `Library::set` reads it.
 pub fn find_tasks(name: &str) -> Result<Vec<Arc<Task>>, SessionError> {
     let direct = assets::locate(name);
     let path = if direct.exists() {
@@ -76,12 +77,25 @@ pub fn find_tasks(name: &str) -> Result<Vec<Arc<Task>>, SessionError> {
     } else {
         assets::locate(&format!("assets/tasks/{name}.json"))
     };
-    if !path.exists() {
-        return Err(SessionError::Tasks(format!(
-            "no task set {name:?}: neither a file or folder nor assets/tasks/{name}.json"
-        )));
+    if path.exists() {
+        return load_tasks(&path);
     }
-    load_tasks(&path)
+    find_osworld(name).map_err(|error| {
+        SessionError::Tasks(format!(
+            "no task set {name:?}: neither a file or folder nor assets/tasks/{name}.json; and as \
+             one of OSWorld's: {error}"
+        ))
+    })
+}
+
+/// A set of OSWorld's tasks. Files that cannot be used would be absent from it without a word, so
+/// there may be none.
+fn find_osworld(set: &str) -> Result<Vec<Arc<Task>>, TasksError> {
+    let library = Library::shipped()?;
+    match library.faults().first() {
+        Some(faulty) => Err(faulty.to_error()),
+        None => Ok(library.set(set)?.tasks()),
+    }
 }
 
 /// The tasks of a list file, which is a JSON array of simulated tasks' ids; or those of a folder

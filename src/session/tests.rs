@@ -65,6 +65,18 @@ fn thinned_tasks_are_spread_over_how_often_they_were_solved() {
 }
 
 #[test]
+fn a_set_of_osworld_s_tasks_is_one_here_too() {
+    let tasks = find_tasks("arpo_128 - arpo_96").unwrap();
+    assert_eq!(tasks.len(), 32);
+    assert_eq!(tasks[0].domain(), "chrome");
+    let told = find_tasks("arpo_127").unwrap_err().to_string();
+    assert!(
+        told.contains("no task set") && told.contains("\"arpo_128\""),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_folder_of_task_files_is_a_task_set_in_the_order_of_names() {
     let folder = tempfile::tempdir().unwrap();
     let told = load_tasks(folder.path()).unwrap_err().to_string();

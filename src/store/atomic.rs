@@ -9,7 +9,7 @@ use crate::store::StoreError;
 
 /// Whether a finished write must survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Durability {
+pub(crate) enum Durability {
     /// Survives the death of the process, not of the machine: pictures, episodes.
     Process,
     /// Synced to the disk: manifests.
@@ -17,7 +17,7 @@ pub(super) enum Durability {
 }
 
 /// Writes `bytes` to `path`, whole or not at all. Missing folders are made.
-pub(super) fn write(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
+pub(crate) fn write(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(StoreError::io("make folder", parent))?;
     }

@@ -27,6 +27,7 @@ mod prune;
 mod run_dir;
 mod timeline;
 
+pub(crate) use atomic::{Durability, write as write_whole};
 pub use checkpoints::{Checkpoint, CheckpointDraft, CheckpointFile, Manifest};
 pub use error::StoreError;
 pub use evaluations::EvaluationRecord;

@@ -23,5 +23,7 @@ mod simulated;
 mod step;
 mod store;
 mod synthetic;
+mod tasks;
+mod tasks_files;
 mod tidy;
 mod tui;
