@@ -48,6 +48,11 @@ pub struct FetchOptions {
 /// What happens while files are fetched.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
+    /// A file was there before.
+    Present {
+        /// Which.
+        url: &'a str,
+    },
     /// So many bytes came.
     Bytes(u64),
     /// A try failed; another follows.
@@ -130,6 +135,7 @@ pub async fn fetch(
     for url in urls {
         if is_present(filling, url, options)? {
             report.present += 1;
+            progress(Progress::Present { url });
             continue;
         }
         jobs.push(Transfer {

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use arpo::tasks::{Library, TaskFile};
 use arpo::types::SetupStep;
-use arpo::types::osworld::{InternetUse, Judge, Setup};
+use arpo::types::osworld::{FileName, InternetUse, Judge, Setup};
 use serde_json::{Value, json};
 
 fn shipped() -> Library {
@@ -162,7 +162,7 @@ fn says_the_same(setup: &Setup, written: &SetupStep) -> bool {
         Setup::Execute(execute) | Setup::Command(execute) => {
             assert_eq!(json!(execute.command), *parameter("command"));
             let stdout = written.parameters.get("stdout").and_then(Value::as_str);
-            assert_eq!(execute.stdout.as_deref(), stdout);
+            assert_eq!(execute.stdout.as_ref().map(FileName::as_str), stdout);
         }
         Setup::Launch { command, .. } => assert_eq!(json!(command), *parameter("command")),
         Setup::Sleep { seconds } => assert_eq!(Some(*seconds), parameter("seconds").as_f64()),

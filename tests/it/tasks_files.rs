@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use arpo::tasks::fetch::{FetchOptions, FetchReport, fetch};
@@ -33,6 +33,8 @@ enum Reply {
     Status(u16, &'static str),
     /// These headers, then the content until it hangs up.
     Raw(&'static str),
+    /// The whole, once as many requests wait as the barrier wants.
+    Together(Arc<Barrier>),
 }
 
 /// A server on this machine; scripts by path.
@@ -40,6 +42,8 @@ struct Server {
     url: String,
     /// `PATH RANGE` of each request.
     seen: Arc<Mutex<Vec<String>>>,
+    /// Requests in hand, and the most there were.
+    in_hand: Arc<Mutex<(usize, usize)>>,
 }
 
 type Scripts = Arc<Mutex<BTreeMap<String, VecDeque<Reply>>>>;
@@ -54,14 +58,16 @@ impl Server {
             .iter()
             .map(|(path, replies)| ((*path).to_owned(), replies.iter().cloned().collect()));
         let scripts: Scripts = Arc::new(Mutex::new(own.collect()));
-        let heard = Arc::clone(&seen);
+        let in_hand = Arc::new(Mutex::new((0, 0)));
+        let (heard, busy) = (Arc::clone(&seen), Arc::clone(&in_hand));
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 let (scripts, heard) = (Arc::clone(&scripts), Arc::clone(&heard));
-                std::thread::spawn(move || answer(connection.unwrap(), &scripts, &heard));
+                let busy = Arc::clone(&busy);
+                std::thread::spawn(move || answer(connection.unwrap(), &scripts, &heard, &busy));
             }
         });
-        Self { url, seen }
+        Self { url, seen, in_hand }
     }
 
     fn seen(&self) -> Vec<String> {
@@ -69,7 +75,12 @@ impl Server {
     }
 }
 
-fn answer(mut connection: TcpStream, scripts: &Scripts, heard: &Mutex<Vec<String>>) {
+fn answer(
+    mut connection: TcpStream,
+    scripts: &Scripts,
+    heard: &Mutex<Vec<String>>,
+    in_hand: &Mutex<(usize, usize)>,
+) {
     let mut head = Vec::new();
     for line in BufReader::new(connection.try_clone().unwrap()).lines() {
         match line {
@@ -88,6 +99,12 @@ fn answer(mut connection: TcpStream, scripts: &Scripts, heard: &Mutex<Vec<String
         own.unwrap_or_default()
     };
     let (range, tag) = (header("range"), header("if-range"));
+    let count = |change: fn(usize) -> usize| {
+        let mut in_hand = in_hand.lock().unwrap();
+        in_hand.0 = change(in_hand.0);
+        in_hand.1 = in_hand.1.max(in_hand.0);
+    };
+    count(|busy| busy + 1);
     heard
         .lock()
         .unwrap()
@@ -105,6 +122,8 @@ fn answer(mut connection: TcpStream, scripts: &Scripts, heard: &Mutex<Vec<String
         .and_then(|range| range.strip_suffix('-'));
     let start: usize = start.map_or(0, |start| start.parse().unwrap());
     let bytes = reply_bytes(&reply.unwrap(), start, &tag);
+    // Before the last byte: the client asks for the next file at once.
+    count(|busy| busy - 1);
     // The other side may have hung up; it is the one that is tested.
     let _ = connection.write_all(&bytes);
 }
@@ -131,6 +150,10 @@ fn reply_bytes(reply: &Reply, start: usize, if_range: &str) -> Vec<u8> {
             [head.as_bytes(), &BODY[start..sent.max(start)]].concat()
         }
         Reply::Whole => whole("", BODY.len()),
+        Reply::Together(barrier) => {
+            barrier.wait();
+            whole("", BODY.len())
+        }
         Reply::WholeCut(sent) => whole("", *sent),
         Reply::Status(status, headers) => {
             format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n{headers}\r\n").into_bytes()
@@ -265,6 +288,27 @@ fn servers_may_do_their_worst() {
         &[""],
     );
     check(&[Raw("SSH-2.0-x")], "invalid HTTP version", &["", "", ""]);
+}
+
+#[test]
+fn as_many_come_at_a_time_as_allowed() {
+    let barrier = Arc::new(Barrier::new(3));
+    let reply = [Reply::Together(barrier)];
+    let paths: Vec<String> = (0..9).map(|i| format!("/{i}")).collect();
+    let scripts: Vec<(&str, &[Reply])> = paths
+        .iter()
+        .map(|path| (path.as_str(), &reply[..]))
+        .collect();
+    let server = Server::start(&scripts);
+    let folder = tempfile::tempdir().unwrap();
+    let urls: Vec<String> = paths
+        .iter()
+        .map(|path| format!("{HUGGING_FACE}{path}"))
+        .collect();
+    // Fewer than three at a time would wait for ever.
+    let report = fetch_into(folder.path(), &urls, &options(&server));
+    assert_eq!(report.fetched, 9);
+    assert_eq!(server.in_hand.lock().unwrap().1, 3);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `arpo tasks fetch` and `arpo tasks verify`.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -126,37 +127,66 @@ fn tasks_of<'a>(set: &TaskSet<'a>, url: &str) -> Vec<&'a str> {
     needing.map(|file| file.id()).collect()
 }
 
-/// Progress on stderr: a bar on a terminal, else a line for what goes wrong.
+/// Progress on stderr: a bar on a terminal, elsewhere a line now and then.
 struct Shown {
     bar: ProgressBar,
+    is_bar: bool,
+    num_files: usize,
+    done: Cell<usize>,
+    bytes: Cell<u64>,
 }
+
+/// Files from one line of progress to the next.
+const FILES_A_LINE: usize = 25;
 
 impl Shown {
     fn new(num_files: usize) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self {
-                bar: ProgressBar::hidden(),
-            };
-        }
-        let style = ProgressStyle::with_template(
-            "{prefix:>9} {wide_bar:.cyan/dim} {pos}/{len} files {msg}",
-        );
-        let bar =
-            ProgressBar::with_draw_target(Some(num_files as u64), ProgressDrawTarget::stderr());
-        Self {
-            bar: bar
+        let is_bar = std::io::stderr().is_terminal();
+        let bar = if is_bar {
+            let style = "{prefix:>9} {wide_bar:.cyan/dim} {pos}/{len} files {msg}";
+            let style = ProgressStyle::with_template(style);
+            let target = ProgressDrawTarget::stderr();
+            ProgressBar::with_draw_target(Some(num_files as u64), target)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-                .with_prefix("fetch"),
+                .with_prefix("fetch")
+        } else {
+            ProgressBar::hidden()
+        };
+        Self {
+            bar,
+            is_bar,
+            num_files,
+            done: Cell::new(0),
+            bytes: Cell::new(0),
         }
     }
 
     fn show(&self, event: Progress<'_>) {
         match event {
-            Progress::Bytes(_) => {}
-            Progress::Done { .. } => self.bar.inc(1),
+            Progress::Present { .. } => self.done(),
+            Progress::Bytes(bytes) => {
+                self.bytes.set(self.bytes.get() + bytes);
+                self.bar.set_message(self.megabytes());
+            }
+            Progress::Done { .. } => {
+                self.done();
+                if !self.is_bar && self.done.get().is_multiple_of(FILES_A_LINE) {
+                    let (done, all) = (self.done.get(), self.num_files);
+                    note(format_args!("{done} of {all} files, {}", self.megabytes()));
+                }
+            }
             Progress::Retry { url, reason } => self.line(&format!("trying again {url}: {reason}")),
             Progress::Failed { url, reason } => self.line(&format!("failed {url}: {reason}")),
         }
+    }
+
+    fn done(&self) {
+        self.done.set(self.done.get() + 1);
+        self.bar.inc(1);
+    }
+
+    fn megabytes(&self) -> String {
+        format!("{:.1} MB", self.bytes.get() as f64 / 1e6)
     }
 
     fn line(&self, text: &str) {

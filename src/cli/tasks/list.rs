@@ -122,7 +122,7 @@ fn say_judge(judge: &Judge) {
             .map_or_else(String::new, |getter| format!(" against {}", getter.name()));
         say(format_args!(
             "judged by {} of {}{against}",
-            check.metric,
+            check.metric.name,
             check.result.name()
         ));
     }

@@ -4,7 +4,9 @@
 //! it cannot read. Simulated desktops have steps, getters and metrics of their own, which are none
 //! here. Source: OSWorld as in `assets/osworld/README.md`.
 
+mod file_name;
 pub mod getter;
+mod metric;
 mod names;
 mod needs;
 mod placeholder;
@@ -16,8 +18,10 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+pub use file_name::FileName;
 pub use getter::{GETTER_NAMES, Getter};
-pub use names::{METRIC_NAMES, nearest};
+pub use metric::{Expectation, IGNORED_OPTIONS, METRICS, Metric};
+pub use names::nearest;
 pub use needs::{InternetUse, TaskNeeds};
 pub use placeholder::{
     PLACEHOLDER_NAMES, PlaceholderValues, UnknownPlaceholder, check_placeholders,
@@ -111,8 +115,8 @@ pub enum Join {
 /// One metric over what a getter finds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Name of the metric; one of `METRIC_NAMES`.
-    pub metric: &'static str,
+    /// The metric.
+    pub metric: &'static Metric,
     /// What the desktop shows.
     pub result: Getter,
     /// What that is held against; some metrics take nothing.
@@ -172,7 +176,7 @@ impl OsworldTask {
     pub fn metrics(&self) -> Vec<&'static str> {
         match &self.judge {
             Judge::Infeasible => vec![INFEASIBLE],
-            Judge::Checks { checks, .. } => checks.iter().map(|check| check.metric).collect(),
+            Judge::Checks { checks, .. } => checks.iter().map(|check| check.metric.name).collect(),
         }
     }
 
@@ -227,32 +231,15 @@ fn refuse_unknown(key: &str, place: &str, known: &[&'static str]) -> Result<(), 
 
 fn read_steps(steps: &[SetupStep], key: &str) -> Result<Vec<Setup>, TaskFault> {
     let numbered = steps.iter().enumerate();
-    let read = numbered.map(|(i, step)| {
-        let key = format!("{key}[{i}]");
-        let setup = Setup::read(step, &key)?;
-        check_commands(&setup, &key)?;
-        Ok(setup)
-    });
-    read.collect()
-}
-
-/// Whether the placeholders of a step exist.
-fn check_commands(setup: &Setup, key: &str) -> Result<(), TaskFault> {
-    let (Setup::Execute(execute) | Setup::Command(execute)) = setup else {
-        return Ok(());
-    };
-    let mut texts = execute.command.iter();
-    texts.try_for_each(|text| {
-        check_placeholders(text).map_err(|unknown| {
-            TaskFault::new(format!("{key}.parameters.command"), unknown.to_string())
-        })
-    })
+    numbered
+        .map(|(i, step)| Setup::read(step, &format!("{key}[{i}]")))
+        .collect()
 }
 
 impl Judge {
     fn read(written: &EvaluatorSpec) -> Result<Self, TaskFault> {
-        let funcs: Vec<&'static str> = read_metrics(&written.func)?;
-        if funcs.contains(&INFEASIBLE) {
+        let funcs = read_metrics(&written.func)?;
+        if funcs.iter().any(|metric| metric.name == INFEASIBLE) {
             return Self::read_infeasible(written);
         }
         let fault = |key: &str, reason: &str| TaskFault::new(format!("evaluator.{key}"), reason);
@@ -264,21 +251,7 @@ impl Judge {
         let options = align(written.options.as_ref(), &written.func, "options")?;
         let mut checks = Vec::new();
         for (i, metric) in funcs.into_iter().enumerate() {
-            let (key, result) = &result[i];
-            let absent = || TaskFault::new(key, "no getter; say what the metric looks at");
-            checks.push(Check {
-                metric,
-                result: Getter::read(result.ok_or_else(absent)?, key)?,
-                expected: match &expected[i] {
-                    (key, Some(written)) => Some(Getter::read(written, key)?),
-                    (_, None) => None,
-                },
-                options: match &options[i] {
-                    (_, Some(Value::Object(options))) => options.clone(),
-                    (_, None) => Map::new(),
-                    (key, Some(_)) => return Err(TaskFault::new(key, "not an object")),
-                },
-            });
+            checks.push(Check::read(metric, &result[i], &expected[i], &options[i])?);
         }
         let join = match written.conj.as_deref() {
             None | Some("and") => Join::And,
@@ -301,12 +274,41 @@ impl Judge {
     }
 }
 
-fn read_metrics(func: &OneOrMany<String>) -> Result<Vec<&'static str>, TaskFault> {
+impl Check {
+    fn read(
+        metric: &'static Metric,
+        (result_key, result): &Written<'_>,
+        (expected_key, expected): &Written<'_>,
+        (options_key, options): &Written<'_>,
+    ) -> Result<Self, TaskFault> {
+        let absent = || TaskFault::new(result_key, "no getter; say what the metric looks at");
+        let expected = expected.map(|written| Getter::read(written, expected_key));
+        let expected = expected.transpose()?;
+        metric.check_expected(expected.as_ref(), expected_key)?;
+        let options = match options {
+            Some(Value::Object(options)) => options.clone(),
+            None => Map::new(),
+            Some(_) => return Err(TaskFault::new(options_key, "not an object")),
+        };
+        metric.check_options(&options, options_key)?;
+        Ok(Self {
+            metric,
+            result: Getter::read(result.ok_or_else(absent)?, result_key)?,
+            expected,
+            options,
+        })
+    }
+}
+
+/// A part of an evaluator as written, with its key.
+type Written<'a> = (String, Option<&'a Value>);
+
+fn read_metrics(func: &OneOrMany<String>) -> Result<Vec<&'static Metric>, TaskFault> {
     let is_list = matches!(func, OneOrMany::Many(_));
     let numbered = func.iter().enumerate();
     let read = numbered.map(|(i, name)| {
         let key = item_key("func", is_list.then_some(i));
-        names::check("metric", name, &METRIC_NAMES, &key)
+        Metric::find(name, &key)
     });
     read.collect()
 }
@@ -324,7 +326,7 @@ fn align<'a>(
     written: Option<&'a OneOrMany<Value>>,
     func: &OneOrMany<String>,
     name: &str,
-) -> Result<Vec<(String, Option<&'a Value>)>, TaskFault> {
+) -> Result<Vec<Written<'a>>, TaskFault> {
     let num_metrics = func.iter().len();
     let present = |value: &'a Value| {
         let is_empty = value.as_object().is_some_and(Map::is_empty);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{TaskFault, names, typed};
+use super::{FileName, TaskFault, check_placeholders, names, typed};
 use crate::types::{OneOrMany, SetupStep};
 
 /// The steps that exist. `act`, `replay` and `tidy_desktop` are named in OSWorld's code and raise
@@ -84,8 +84,8 @@ pub enum Setup {
     Login {
         /// File with the credentials.
         settings_file: String,
-        /// Only `googledrive` exists.
-        platform: String,
+        /// Where.
+        platform: LoginPlatform,
     },
     /// Write pages into Chrome's history.
     UpdateBrowseHistory {
@@ -125,6 +125,14 @@ pub enum Setup {
     },
 }
 
+/// A web site that OSWorld can sign in on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum LoginPlatform {
+    /// Google Drive.
+    #[serde(rename = "googledrive")]
+    GoogleDrive,
+}
+
 /// A file from the web to the desktop.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,9 +164,9 @@ pub struct Execute {
     #[serde(default, deserialize_with = "truth")]
     pub shell: bool,
     /// Name for its output among the task's files, where the getter `cache_file` finds it.
-    pub stdout: Option<String>,
+    pub stdout: Option<FileName>,
     /// The same of its errors.
-    pub stderr: Option<String>,
+    pub stderr: Option<FileName>,
     /// Run it again until this holds.
     pub until: Option<Until>,
 }
@@ -252,17 +260,41 @@ impl Setup {
         )?;
         let parameters = Value::Object(step.parameters.clone());
         let setup: Self = typed::read(&step.kind, parameters, key, ".parameters")?;
-        if let Self::GoogleDrive(drive) = &setup
-            && drive.operation.len() != drive.args.len()
-        {
-            let reason = format!(
-                "{} for {} operations; give one each",
-                drive.args.len(),
-                drive.operation.len()
-            );
-            return Err(TaskFault::new(format!("{key}.parameters.args"), reason));
-        }
+        setup
+            .check()
+            .map_err(|(name, reason)| TaskFault::new(format!("{key}.parameters.{name}"), reason))?;
         Ok(setup)
+    }
+
+    /// What serde cannot say: which parameter is wrong, and how.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        match self {
+            Self::Execute(Execute { command, .. })
+            | Self::Command(Execute { command, .. })
+            | Self::Launch { command, .. }
+            | Self::ExecuteWithVerification { command, .. }
+                if command.iter().all(String::is_empty) =>
+            {
+                return Err(("command", "empty; name a program".to_owned()));
+            }
+            Self::GoogleDrive(drive) if drive.operation.len() != drive.args.len() => {
+                let (args, operations) = (drive.args.len(), drive.operation.len());
+                let reason = format!("{args} for {operations} operations; give one each");
+                return Err(("args", reason));
+            }
+            Self::Sleep { seconds } if !(0.0..=86_400.0).contains(seconds) => {
+                return Err(("seconds", format!("{seconds} is not within a day")));
+            }
+            _ => {}
+        }
+        match self {
+            Self::Execute(execute) | Self::Command(execute) => {
+                let mut texts = execute.command.iter();
+                let check = texts.try_for_each(|text| check_placeholders(text));
+                check.map_err(|unknown| ("command", unknown.to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Its name in task files.

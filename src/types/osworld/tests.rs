@@ -54,7 +54,7 @@ fn every_part_is_typed() {
     };
     let file = |path: &str, dest: &str| FileToGet {
         path: path.into(),
-        dest: dest.into(),
+        dest: dest.to_owned().try_into().unwrap(),
     };
     assert_eq!(
         files.files,
@@ -75,9 +75,10 @@ fn what_is_absent_is_what_osworld_takes_for_it() {
     json.as_object_mut().unwrap().remove("config");
     json.as_object_mut().unwrap().remove("proxy");
     json["evaluator"] = json!({
-        "func": "is_extension_installed",
+        "func": "compare_table",
         "result": {"type": "active_url_from_accessTree"},
         "expected": {},
+        "options": {},
     });
     let (_, typed) = read(&json).unwrap();
     assert!(typed.setup.is_empty() && !typed.proxy);
@@ -105,10 +106,18 @@ fn check_fault(pointer: &str, value: Value, key: &str, phrase: &str) {
     assert!(fault.reason.contains(phrase), "{fault}");
 }
 
+/// Rows of pointer, value (null removes it), key and phrase; see `check_fault`.
+#[track_caller]
+fn check_faults(rows: &Value) {
+    for row in rows.as_array().unwrap() {
+        let text = |i: usize| row[i].as_str().unwrap();
+        check_fault(text(0), row[1].clone(), text(2), text(3));
+    }
+}
+
 #[test]
-fn faults_name_their_key() {
-    let rows = json!([
-        // pointer, value (null removes), key, phrase
+fn faults_of_task_files_name_their_key() {
+    check_faults(&json!([
         ["/id", null, "id", "missing field"],
         ["/instruction", null, "instruction", "missing field"],
         ["/evaluator", null, "evaluator", "missing field"],
@@ -117,6 +126,12 @@ fn faults_name_their_key() {
         ["/confg", [], "confg", "the nearest one is config"],
         ["/proxy", "yes", "proxy", "neither true nor false"],
         ["/config", {}, "config", "expected a sequence"],
+    ]));
+}
+
+#[test]
+fn faults_of_steps_name_their_key() {
+    check_faults(&json!([
         ["/config/0", {"parameters": {}}, "config[0].type", "missing field"],
         ["/config/0/type", "downlaod", "config[0].type", "the nearest name is \"download\""],
         ["/config/0/type", "tidy_desktop", "config[0].type", "no set-up type"],
@@ -124,12 +139,21 @@ fn faults_name_their_key() {
         ["/config/0/parameters/files/0/urll", "x", "config[0].parameters.files[0].urll", "unknown"],
         ["/config/0/parameters/file", [], "config[0].parameters.file", "unknown field"],
         ["/config/1/parameters/shell", "yes", "config[1].parameters.shell", "neither true nor"],
-        ["/config/1/parameters/command", "echo {SCREEN_HIGHT}", "config[1].parameters.command",
-         "{SCREEN_HIGHT}"],
+        ["/config/1/parameters/command", "echo {SCREEN_HIGHT}", "config[1].parameters.command", "{SCREEN_HIGHT}"],
         ["/config/2/parameters/seconds", "2", "config[2].parameters.seconds", "expected f64"],
         ["/config/2/parameters", null, "config[2].parameters.seconds", "missing field"],
-        ["/config/0", {"type": "googledrive", "parameters": {"settings_file": "s",
-            "operation": ["delete", "upload"], "args": [{}]}}, "config[0].parameters.args", "1 for 2"],
+        ["/config/0", {"type": "googledrive", "parameters": {"settings_file": "s", "operation": ["delete", "upload"], "args": [{}]}}, "config[0].parameters.args", "1 for 2"],
+        ["/config/1/parameters/stdout", "a/b", "config[1].parameters.stdout", "no file's name"],
+        ["/config/1/parameters/command", [], "config[1].parameters.command", "name a program"],
+        ["/config/2/parameters/seconds", -1, "config[2].parameters.seconds", "within a day"],
+        ["/evaluator/postconfig/0/type", "activate", "evaluator.postconfig[0].type", "\"activate_window\""],
+        ["/evaluator/postconfig/0/parameters/window", "x", "evaluator.postconfig[0].parameters.window", "unknown field"],
+    ]));
+}
+
+#[test]
+fn faults_of_evaluators_name_their_key() {
+    check_faults(&json!([
         ["/evaluator/fnuc", "x", "evaluator.fnuc", "the nearest one is evaluator.func"],
         ["/evaluator/func", null, "evaluator.func", "missing field"],
         ["/evaluator/func", 3, "evaluator.func", "neither one value"],
@@ -139,28 +163,33 @@ fn faults_name_their_key() {
         ["/evaluator/func", "exact_match", "evaluator.result", "a list, but \"func\" is one metric"],
         ["/evaluator/conj", "xor", "evaluator.conj", "neither \"and\" nor \"or\""],
         ["/evaluator/result", null, "evaluator.result[0]", "no getter"],
+        ["/evaluator/expected", [{}], "evaluator.expected", "1 entries for 2 metrics"],
+        ["/evaluator/expected", {"type": "rule", "rules": 1}, "evaluator.expected", "make it a list"],
+        ["/evaluator/options/0/rule", [], "evaluator.options[0].rule", "the nearest one is \"rules\""],
+        ["/evaluator/options/1", {"x": 1}, "evaluator.options[1].x", "it has none"],
+        ["/evaluator/options/0", [], "evaluator.options[0]", "not an object"],
+    ]));
+}
+
+#[test]
+fn faults_of_getters_name_their_key() {
+    check_faults(&json!([
         ["/evaluator/result/1", {}, "evaluator.result[1]", "no getter"],
         ["/evaluator/result/1", {"command": "x"}, "evaluator.result[1]", "no \"type\""],
         ["/evaluator/result/0/type", "vm_fle", "evaluator.result[0].type", "is \"vm_file\""],
         ["/evaluator/result/0/dest", null, "evaluator.result[0].dest", "missing field"],
         ["/evaluator/result/0/dst", "x", "evaluator.result[0].dst", "unknown field"],
         ["/evaluator/result/0/path", ["a"], "evaluator.result[0]", "lists where \"multi\""],
-        ["/evaluator/result/0", {"type": "bookmarks", "dest": "x"}, "evaluator.result[0].dest",
-         "unknown field"],
-        ["/evaluator/expected", [{}], "evaluator.expected", "1 entries for 2 metrics"],
-        ["/evaluator/expected", {"type": "rule", "rules": 1}, "evaluator.expected", "make it a list"],
+        ["/evaluator/result/0", {"type": "bookmarks", "dest": "x"}, "evaluator.result[0].dest", "unknown field"],
         ["/evaluator/expected/0/gives", [2], "evaluator.expected[0]", "by index, of which there are 2"],
         ["/evaluator/expected/0/dest", ["b"], "evaluator.expected[0]", "2 of \"path\" and 1"],
-        ["/evaluator/options/0", [], "evaluator.options[0]", "not an object"],
-        ["/evaluator/postconfig/0/type", "activate", "evaluator.postconfig[0].type",
-         "\"activate_window\""],
-        ["/evaluator/postconfig/0/parameters/window", "x",
-         "evaluator.postconfig[0].parameters.window", "unknown field"],
-    ]);
-    for row in rows.as_array().unwrap() {
-        let text = |i: usize| row[i].as_str().unwrap();
-        check_fault(text(0), row[1].clone(), text(2), text(3));
-    }
+        ["/evaluator/expected/1", null, "evaluator.expected[1]", "exact_match: no getter"],
+        ["/evaluator/result/0/dest", "../a", "evaluator.result[0]", "no file's name"],
+        ["/evaluator/result/1", {"type": "cache_file", "path": "a/b"}, "evaluator.result[1].path", "no file's name"],
+        ["/evaluator/result/1", {"type": "googledrive_file", "settings_file": "s", "dest": "a"}, "evaluator.result[1]", "give one of \"query\""],
+        ["/evaluator/result/1", {"type": "googledrive_file", "settings_file": "s", "dest": ["a"], "path": ["a"]}, "evaluator.result[1]", "for lists a list of as many"],
+        ["/evaluator/result/1", {"type": "active_tab_html_parse", "category": "clas"}, "evaluator.result[1].category", "unknown variant `clas`"],
+    ]));
 }
 
 #[test]
@@ -176,7 +205,8 @@ fn broken_json_is_told_with_its_place() {
 
 #[test]
 fn names_are_sorted_and_single() {
-    for names in [&SETUP_NAMES[..], &GETTER_NAMES, &METRIC_NAMES] {
+    let metrics: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+    for names in [&SETUP_NAMES[..], &GETTER_NAMES, &metrics] {
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
     }
 }

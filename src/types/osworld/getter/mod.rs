@@ -3,12 +3,18 @@
 //! How a getter reads is the evaluator's business. Source: OSWorld as in
 //! `assets/osworld/README.md`, `desktop_env/evaluators/getters`.
 
+mod parameters;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::setup::truth;
-use super::{TaskFault, names, typed};
-use crate::types::OneOrMany;
+pub use parameters::{
+    CommandLine, Dest, DriveFiles, DrivePath, FileToGet, Files, GotoPrefix, HtmlCategory,
+    HtmlParse, RecreationSelector, RelativeTime, SlidePart, TablePart, TableType, TimeSpan,
+    UrlParse, UrlPart, UrlPartForm, WebsiteAction, WebsiteInfo,
+};
+
+use super::{FileName, TaskFault, names, typed};
 
 /// The getters that exist; OSWorld's functions of these names after `get_`.
 pub const GETTER_NAMES: [&str; 56] = [
@@ -108,7 +114,7 @@ pub enum Getter {
     /// A file that a set-up step left among the task's files.
     CacheFile {
         /// Its name there.
-        path: String,
+        path: FileName,
     },
     /// Whether Chrome is light or dark, by its settings page.
     ChromeAppearanceModeUi {},
@@ -120,10 +126,10 @@ pub enum Getter {
     ContentFromVmFile {
         /// Of the file.
         path: String,
-        /// Only `xlsx` exists.
-        file_type: String,
-        /// Only `last_row` exists.
-        file_content: String,
+        /// What the file is.
+        file_type: TableType,
+        /// Which part.
+        file_content: TablePart,
     },
     /// Chrome's cookies.
     CookieData(Dest),
@@ -147,7 +153,7 @@ pub enum Getter {
         /// Its name.
         file_name: String,
         /// Name for it among the task's files.
-        dest: String,
+        dest: FileName,
     },
     /// Files of a Google Drive.
     #[serde(rename = "googledrive_file")]
@@ -155,8 +161,8 @@ pub enum Getter {
     /// A part of a page of recreation.gov.
     #[serde(rename = "gotoRecreationPage_and_get_html_content")]
     RecreationPage {
-        /// Only `class` exists.
-        selector: String,
+        /// How it is found.
+        selector: RecreationSelector,
         /// The class.
         class: String,
         /// Which of them; the first where it is absent.
@@ -192,7 +198,7 @@ pub enum Getter {
         /// Its address.
         path: String,
         /// Name for it among the task's files.
-        dest: String,
+        dest: FileName,
     },
     /// Chrome's profile.
     ProfileName {},
@@ -242,7 +248,7 @@ pub enum Getter {
         /// Of the file.
         path: String,
         /// Name for it among the task's files.
-        dest: String,
+        dest: FileName,
     },
     /// One that no task of OSWorld uses.
     #[serde(skip)]
@@ -256,269 +262,6 @@ pub struct UntypedGetter {
     pub name: &'static str,
     /// Its parameters.
     pub parameters: Map<String, Value>,
-}
-
-/// Where a getter leaves its file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Dest {
-    /// Name among the task's files.
-    pub dest: String,
-}
-
-/// One file, or several of which some are given to the metric.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "WrittenFiles")]
-pub struct Files {
-    /// In order; at least one.
-    pub files: Vec<FileToGet>,
-    /// Indices of those given to the metric, ascending. Several are given as a list.
-    pub gives: Vec<usize>,
-    /// Puts the time into the file's name, in this form; single files of the desktop only.
-    pub time_format: Option<String>,
-}
-
-/// A file and the name it gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileToGet {
-    /// On the desktop, or its address on the web.
-    pub path: String,
-    /// Name among the task's files.
-    pub dest: String,
-}
-
-/// `Files` as task files have them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenFiles {
-    path: OneOrMany<String>,
-    dest: OneOrMany<String>,
-    #[serde(default, deserialize_with = "truth")]
-    multi: bool,
-    gives: Option<Vec<usize>>,
-    #[serde(default, deserialize_with = "truth")]
-    time_suffix: bool,
-    time_format: Option<String>,
-}
-
-impl TryFrom<WrittenFiles> for Files {
-    type Error = String;
-
-    fn try_from(written: WrittenFiles) -> Result<Self, String> {
-        let paths: Vec<&String> = written.path.iter().collect();
-        let dests: Vec<&String> = written.dest.iter().collect();
-        let is_list = |one: &OneOrMany<String>| matches!(one, OneOrMany::Many(_));
-        if is_list(&written.path) != written.multi || is_list(&written.dest) != written.multi {
-            return Err(
-                "\"path\" and \"dest\" are lists where \"multi\" is true, else texts".into(),
-            );
-        }
-        if paths.is_empty() || paths.len() != dests.len() {
-            return Err(format!(
-                "{} of \"path\" and {} of \"dest\"; give as many, and at least one",
-                paths.len(),
-                dests.len()
-            ));
-        }
-        // OSWorld makes a set of it: order and repetition mean nothing.
-        let mut gives = written.gives.unwrap_or_else(|| vec![0]);
-        gives.sort_unstable();
-        gives.dedup();
-        if gives.is_empty() || gives.iter().any(|index| *index >= paths.len()) {
-            return Err(format!(
-                "\"gives\" has to name files by index, of which there are {}",
-                paths.len()
-            ));
-        }
-        let pairs = paths.into_iter().zip(dests);
-        let files = pairs.map(|(path, dest)| FileToGet {
-            path: path.clone(),
-            dest: dest.clone(),
-        });
-        let format = || {
-            written
-                .time_format
-                .unwrap_or_else(|| "%Y%m%d_%H%M%S".into())
-        };
-        Ok(Self {
-            files: files.collect(),
-            gives,
-            time_format: written.time_suffix.then(format),
-        })
-    }
-}
-
-/// A program run for what it prints. Nothing is filled in.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandLine {
-    /// A text that is no shell's is split as a shell would.
-    pub command: OneOrMany<String>,
-    /// Whether a shell reads it.
-    #[serde(default, deserialize_with = "truth")]
-    pub shell: bool,
-}
-
-/// What stands before the address that Chrome shows without it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GotoPrefix {
-    /// OSWorld's own is `https://`.
-    #[serde(default = "https")]
-    pub goto_prefix: String,
-}
-
-fn https() -> String {
-    "https://".to_owned()
-}
-
-/// Parameters of an address.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UrlParse {
-    /// As in `GotoPrefix`.
-    #[serde(default = "https")]
-    pub goto_prefix: String,
-    /// Which to read.
-    pub parse_keys: Vec<String>,
-    /// Other names for some.
-    #[serde(default)]
-    pub replace: std::collections::BTreeMap<String, String>,
-    /// Whether values are split at commas.
-    #[serde(default, deserialize_with = "truth")]
-    pub split_list: bool,
-}
-
-/// A part of an address between slashes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UrlPart {
-    /// As in `GotoPrefix`.
-    #[serde(default = "https")]
-    pub goto_prefix: String,
-    /// Which part, from the end where negative.
-    #[serde(rename = "partIndex")]
-    pub part_index: i64,
-    /// Whether what follows a question mark is cut off.
-    #[serde(default, rename = "needDeleteId", deserialize_with = "truth")]
-    pub need_delete_id: bool,
-    /// `string`, or `json` for an object with `key`.
-    #[serde(rename = "returnType")]
-    pub return_type: String,
-    /// Its key there.
-    pub key: Option<String>,
-}
-
-/// How parts of a page are found. Which of the maps counts is up to `category`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HtmlParse {
-    /// As in `GotoPrefix`.
-    #[serde(default = "https")]
-    pub goto_prefix: String,
-    /// `class`, `label`, `xpath`, `input` or `class&url`.
-    pub category: String,
-    /// By class, the name of each numbered element.
-    #[serde(default, rename = "class_multiObject")]
-    pub multi_object: Map<String, Value>,
-    /// The same of the elements' children.
-    #[serde(default, rename = "class_multiObject_child")]
-    pub multi_object_child: Map<String, Value>,
-    /// By class, texts that some list item has.
-    #[serde(default, rename = "class_multiObject_li")]
-    pub multi_object_li: Map<String, Value>,
-    /// By class, names of the numbered children alone.
-    #[serde(default, rename = "class_multiObject_only_child")]
-    pub multi_object_only_child: Map<String, Value>,
-    /// By class, texts that some element has.
-    #[serde(default, rename = "class_multiObject_search_exist")]
-    pub multi_object_search_exist: Map<String, Value>,
-    /// By class, the name of its first element.
-    #[serde(default, rename = "class_singleObject")]
-    pub single_object: Map<String, Value>,
-    /// By path, the name of an input's value.
-    #[serde(default, rename = "inputObject")]
-    pub input_object: Map<String, Value>,
-    /// By label, the name of its text.
-    #[serde(default, rename = "labelObject")]
-    pub label_object: Map<String, Value>,
-    /// Texts that the address may have, and their names.
-    #[serde(default)]
-    pub url_include_expected_multichoice: Map<String, Value>,
-    /// By path, the name of its text.
-    #[serde(default, rename = "xpathObject")]
-    pub xpath_object: Map<String, Value>,
-    /// Texts that the address may have.
-    #[serde(default)]
-    pub url_include_expected: Vec<String>,
-}
-
-/// What to read of a live page.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WebsiteInfo {
-    /// `inner_text`, `attribute`, `click_and_inner_text` or `click_and_attribute`.
-    pub action: String,
-    /// Where; with `click_and_…`, what to click before.
-    pub selector: OneOrMany<String>,
-    /// Which attribute.
-    pub attribute: Option<String>,
-}
-
-/// A part of a slide of a presentation on the desktop.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SlidePart {
-    /// Of the presentation.
-    pub ppt_file_path: String,
-    /// From 0.
-    pub slide_index: usize,
-    /// Name for it among the task's files.
-    pub dest: String,
-}
-
-/// Files of a Google Drive: exactly one of the four ways to name them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DriveFiles {
-    /// File with the credentials.
-    pub settings_file: String,
-    /// One file, by a query a folder.
-    pub query: Option<Vec<String>>,
-    /// One file, by its folders and name.
-    pub path: Option<Vec<String>>,
-    /// Several, by queries.
-    pub query_list: Option<Vec<Vec<String>>>,
-    /// Several, by folders and names.
-    pub path_list: Option<Vec<Vec<String>>>,
-    /// Names among the task's files.
-    pub dest: OneOrMany<String>,
-}
-
-/// Rules with dates in them.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RelativeTime {
-    /// Which dates, in words such as `next Monday`.
-    #[serde(rename = "relativeTime")]
-    pub relative_time: TimeSpan,
-    /// Of the dates; the desktop's own where it is absent.
-    pub timezone: Option<String>,
-    /// What the metric gets, with date patterns such as `{Year}`.
-    pub expected: Map<String, Value>,
-    /// A rule of the metric.
-    #[serde(default)]
-    pub expect_in_result: bool,
-}
-
-/// One date or two.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TimeSpan {
-    /// The first.
-    pub from: String,
-    /// The second.
-    pub to: Option<String>,
 }
 
 impl Getter {
