@@ -146,7 +146,7 @@ pub async fn evaluate(
     open.heed_signals(false)?;
     let shown = open.show().await?;
     let prompt = wiring::open_prompt(profile)?;
-    let mut collector = open.collector(profile, policy, prompt);
+    let mut collector = open.collector(profile, policy, prompt)?;
     collector.close_evaluations("this run is an evaluation itself; start another `arpo eval`");
     let measured = if let Some(record) = record {
         collector.evaluate_further(record, tasks).await

@@ -90,7 +90,7 @@ pub async fn run_with(
         seed: profile.run.seed,
     };
     let prompt = wiring::open_prompt(profile)?;
-    let mut collector = open.collector(profile, policy, prompt);
+    let mut collector = open.collector(profile, policy, prompt)?;
     let began = std::time::Instant::now();
     let selection = select(&mut collector, &spec, &open.run).await?;
     collector.close().await;

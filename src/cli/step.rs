@@ -228,7 +228,7 @@ pub async fn run_with(
         Some(tokio::spawn(operate(watch, open.controller.clone())))
     };
     let prompt = wiring::open_prompt(profile)?;
-    let mut collector = open.collector(profile, policy, prompt);
+    let mut collector = open.collector(profile, policy, prompt)?;
     let began = std::time::Instant::now();
     let stepped = collector
         .step(&job, profile.sampling.temperature as f32)

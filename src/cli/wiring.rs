@@ -155,17 +155,18 @@ impl OpenRun {
         })
     }
 
-    /// A collector for this run; takes the inbox.
+    /// A collector for this run; takes the inbox. The run learns the texts of the policy's tokens.
     pub fn collector(
         &mut self,
         profile: &Profile,
         policy: Arc<dyn crate::policy::Policy>,
         prompt: Arc<PromptBuilder>,
-    ) -> Collector {
+    ) -> anyhow::Result<Collector> {
+        self.run.put_vocabulary(&prompt.token_texts())?;
         let (_, unused) = bus::control(self.sink.clone(), 0);
         let inbox = std::mem::replace(&mut self.inbox, unused);
         let settings = Settings::of(profile);
-        Collector::new(CollectorParts {
+        Ok(Collector::new(CollectorParts {
             profile: profile.clone(),
             recorder: Recorder::start(self.sink.clone(), Arc::clone(&self.run)),
             run: Arc::clone(&self.run),
@@ -173,7 +174,7 @@ impl OpenRun {
             policy,
             prompt,
             incarnation: self.incarnation,
-        })
+        }))
     }
 
     /// Shows the run on stderr until its log closes.

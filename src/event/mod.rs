@@ -11,6 +11,7 @@ mod float;
 mod report;
 pub mod score;
 mod state;
+mod tokens;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,7 @@ pub use state::{
     GroupState, Header, HeldState, Injection, MarkKind, MemberPlace, NoticeState, PhaseState,
     ReplayState, RunMark, RunState, Settings, StepState, StoredFrame, StoredSuccess,
 };
+pub use tokens::{Clip, LearnedTokens, ReplyId, ReplyTokens, TokenSignals};
 
 /// Version of this vocabulary; a console refuses a run of a newer one with a clear message.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -430,7 +432,8 @@ pub enum EventKind {
     },
     /// An optimizer update was made.
     UpdateFinished(UpdateReport),
-    /// What the last update of its iteration made of a trajectory's tokens, reply by reply.
+    /// What the last update of its iteration made of a trajectory's tokens, reply by reply; token
+    /// by token it is in a file beside the episode then.
     EpisodeLearned {
         /// The trajectory's episode; a stored success if `replayed`.
         episode: EpisodeId,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{EvalManifest, F};
+use crate::event::{EvalManifest, F, TokenSignals};
 use crate::types::{EpisodeId, Iteration, PolicyVersion, Protocol};
 
 /// One optimizer update.
@@ -41,7 +41,8 @@ pub struct UpdateReport {
     /// Loss tokens by ratio, one count a bin of `RATIO_BINS`; empty in old logs.
     #[serde(default)]
     pub ratios: Vec<u64>,
-    /// Its trajectories one by one; not written here, `EventKind::EpisodeLearned` tells them.
+    /// Its trajectories one by one; no part of the event: `EventKind::EpisodeLearned` tells of
+    /// their replies, files beside the episodes of their tokens.
     #[serde(skip)]
     pub samples: Vec<SampleSignal>,
 }
@@ -55,6 +56,8 @@ pub struct SampleSignal {
     pub replayed: bool,
     /// Its replies in order.
     pub steps: Vec<StepSignal>,
+    /// Its sampled tokens in order.
+    pub tokens: TokenSignals,
 }
 
 /// What an update made of one reply's tokens.

@@ -212,6 +212,11 @@ impl PromptBuilder {
         self.vocabulary.decode(ids)
     }
 
+    /// Texts of all tokens by id, as bytes: a character may be spread over several tokens.
+    pub fn token_texts(&self) -> Vec<Vec<u8>> {
+        self.vocabulary.texts()
+    }
+
     /// Ids of the tokens that structure a conversation.
     pub fn special(&self) -> SpecialIds {
         self.vocabulary.special

@@ -44,6 +44,33 @@ fn every_style_reads_and_places_the_first_screenshot() {
 }
 
 #[test]
+fn texts_of_tokens_put_together_are_what_was_tokenized() {
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/agent");
+    for dir in [tiny(), agent] {
+        let builder = PromptBuilder::open(&dir).unwrap();
+        let texts = builder.token_texts();
+        assert_eq!(texts.len(), builder.num_tokens());
+        for text in [
+            "Thought: 先打开标题栏\nAction: click(start_box='(250,222)')<|im_end|>",
+            " \t é ÿ \u{a0}\u{ad} \u{1f5b1}\u{fe0f} Ġ",
+        ] {
+            let ids = builder.encode(text).unwrap();
+            let joined: Vec<u8> = ids
+                .iter()
+                .flat_map(|id| &texts[*id as usize])
+                .copied()
+                .collect();
+            assert_eq!(
+                String::from_utf8(joined).unwrap(),
+                text,
+                "{}",
+                dir.display()
+            );
+        }
+    }
+}
+
+#[test]
 fn the_first_and_the_next_prompt_are_as_the_small_agent_knows_them() {
     let builder = PromptBuilder::open(&tiny()).unwrap();
     let first = builder.first(PromptStyle::Tiny, "undo", DESKTOP).unwrap();

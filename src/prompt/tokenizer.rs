@@ -1,8 +1,9 @@
 //! A checkpoint's tokenizer and its special tokens.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use tokenizers::Tokenizer;
+use tokenizers::{DecoderWrapper, Tokenizer};
 
 use crate::prompt::PromptError;
 
@@ -82,6 +83,26 @@ impl Vocabulary {
         text.map_err(|error| tokenizer_error(error.as_ref()))
     }
 
+    /// Texts of all tokens by id, as bytes: a character may be spread over several tokens. Empty
+    /// where no token has the id.
+    pub(super) fn texts(&self) -> Vec<Vec<u8>> {
+        let added = self.tokenizer.get_added_tokens_decoder();
+        let is_byte_level = matches!(
+            self.tokenizer.get_decoder(),
+            Some(DecoderWrapper::ByteLevel(_))
+        );
+        let bytes = bytes_of_characters();
+        let vocabulary = self.tokenizer.get_vocab(true);
+        let ids = vocabulary.values().max().map_or(0, |id| *id as usize + 1);
+        let mut texts = vec![Vec::new(); ids];
+        for (token, id) in vocabulary {
+            let spelled: Option<Vec<u8>> = token.chars().map(|c| bytes.get(&c).copied()).collect();
+            let spelled = spelled.filter(|_| is_byte_level && !added.contains_key(&id));
+            texts[id as usize] = spelled.unwrap_or_else(|| token.into_bytes());
+        }
+        texts
+    }
+
     pub(super) fn len(&self) -> usize {
         self.tokenizer.get_vocab_size(true)
     }
@@ -100,6 +121,25 @@ impl Vocabulary {
         }
         safe
     }
+}
+
+/// The byte that each character of a byte-level vocabulary stands for.
+///
+/// Source: openai/gpt-2@a74da5d `encoder.py` `bytes_to_unicode`.
+fn bytes_of_characters() -> HashMap<char, u8> {
+    let is_itself = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+    let mut bytes = HashMap::new();
+    let mut next = 0x100;
+    for byte in 0..=u8::MAX {
+        let code = if is_itself(byte) {
+            u32::from(byte)
+        } else {
+            next += 1;
+            next - 1
+        };
+        bytes.extend(char::from_u32(code).map(|character| (character, byte)));
+    }
+    bytes
 }
 
 fn tokenizer_error(error: &(dyn std::error::Error + Send + Sync)) -> PromptError {

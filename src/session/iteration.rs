@@ -192,21 +192,21 @@ impl TrainSession {
         jobs
     }
 
-    /// Tells of each group and writes its episodes to the run directory.
+    /// Writes each group's episodes to the run directory and tells of it.
     fn report_groups(
         &self,
         groups: &[Group],
         report: &mut IterationReport,
     ) -> Result<(), SessionError> {
         for group in groups {
+            for collected in group.outcomes.iter().filter_map(Outcome::scored) {
+                self.run.put_episode(&collected.episode)?;
+            }
             self.collector.recorder.emit(EventKind::GroupFinished {
                 group: group.id,
                 outcomes: group.raw_outcomes(),
                 std: F::from(group_std(&group.valid_outcomes())),
             });
-            for collected in group.outcomes.iter().filter_map(Outcome::scored) {
-                self.run.put_episode(&collected.episode)?;
-            }
         }
         summarize_groups(groups, report);
         Ok(())
@@ -357,25 +357,32 @@ impl TrainSession {
             }
         }
         self.collector.end_phase(Phase::Update, update_started);
-        self.emit_learned(&updates);
+        self.report_learned(report.iteration, &updates)?;
         summarize_updates(&updates, report);
         report.train_ms = started.elapsed().as_millis() as u64;
         Ok(())
     }
 
-    /// What the last update of each trajectory made of it.
-    fn emit_learned(&self, updates: &[UpdateReport]) {
+    /// What the last update of each trajectory made of it: its tokens are written to the run
+    /// directory, its replies are told.
+    fn report_learned(
+        &self,
+        iteration: Iteration,
+        updates: &[UpdateReport],
+    ) -> Result<(), SessionError> {
         let mut newest = BTreeMap::new();
         for sample in updates.iter().flat_map(|update| &update.samples) {
-            newest.insert((sample.episode, sample.replayed), &sample.steps);
+            newest.insert((sample.episode, sample.replayed), sample);
         }
-        for ((episode, replayed), steps) in newest {
+        for ((episode, replayed), sample) in newest {
+            self.run.put_learned(iteration, sample)?;
             self.collector.recorder.emit(EventKind::EpisodeLearned {
                 episode,
                 replayed,
-                steps: steps.iter().map(rounded).collect(),
+                steps: sample.steps.iter().map(rounded).collect(),
             });
         }
+        Ok(())
     }
 
     async fn update(
@@ -397,9 +404,12 @@ impl TrainSession {
         let mut update = self.learner.update(batch, settings).await?;
         update.iteration = iteration;
         update.update = round;
+        // Told later, once each: the event goes without them.
+        let samples = std::mem::take(&mut update.samples);
         self.collector
             .recorder
             .emit(EventKind::UpdateFinished(update.clone()));
+        update.samples = samples;
         let total =
             (self.collector.profile.grpo.minibatches * self.collector.profile.grpo.epochs) as u32;
         self.collector.recorder.emit(EventKind::PhaseProgress {

@@ -14,15 +14,15 @@ use crate::config::{Profile, Resolved};
 use crate::env::simulated::suite::{self, HELD_OUT_FIRST, Suite};
 use crate::event::{
     Command, CommandStatus, EvalRequest, EvalWhen, EvaluationStatus, EventKind, F, IterationReport,
-    Purpose, RunState, RunSummary, SCHEMA_VERSION, SafePoint, Stride, TrainerState, TrialRow,
-    UpdateReport,
+    Purpose, RunState, RunSummary, SCHEMA_VERSION, SafePoint, SampleSignal, Stride, TokenSignals,
+    TrainerState, TrialRow, UpdateReport,
 };
 use crate::grpo::TrainSample;
 use crate::policy::scripted::{Script, Scripted};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
 use crate::store::RunDir;
-use crate::types::{EpisodeId, ErrorClass, PolicyVersion, Task};
+use crate::types::{EpisodeId, ErrorClass, Iteration, PolicyVersion, Task};
 
 const TASKS: u64 = 6;
 const DESKTOPS: u32 = 5;
@@ -35,15 +35,34 @@ struct Lessons(Arc<Mutex<Vec<(UpdateSettings, usize)>>>);
 struct Counting {
     lessons: Lessons,
     version: u64,
+    samples: Vec<TrainSample>,
+}
+
+/// What a learner tells of a trajectory: figures by token, one for all of them.
+fn told(sample: &TrainSample, figure: f32) -> SampleSignal {
+    let all = vec![figure; sample.num_sampled()];
+    SampleSignal {
+        episode: sample.episode,
+        replayed: sample.replayed,
+        steps: Vec::new(),
+        tokens: TokenSignals {
+            advantage: sample.advantage,
+            logprobs: all.clone(),
+            old_logprobs: all.clone(),
+            entropies: all,
+            ..TokenSignals::default()
+        },
+    }
 }
 
 #[async_trait]
 impl Learner for Counting {
     async fn begin(
         &mut self,
-        _: Vec<TrainSample>,
+        samples: Vec<TrainSample>,
         _: f64,
     ) -> Result<OldLogprobReport, LearnerError> {
+        self.samples = samples;
         Ok(OldLogprobReport::default())
     }
 
@@ -55,7 +74,13 @@ impl Learner for Counting {
         self.version += 1;
         let mut lessons = self.lessons.0.lock().unwrap();
         lessons.push((settings, indices.len()));
-        Ok(UpdateReport::default())
+        let samples = indices.iter().map(|index| &self.samples[*index]);
+        let learned = samples.filter(|sample| sample.advantage != 0.0);
+        let figure = self.version as f32;
+        Ok(UpdateReport {
+            samples: learned.map(|sample| told(sample, figure)).collect(),
+            ..UpdateReport::default()
+        })
     }
 
     async fn publish(&mut self) -> Result<PolicyVersion, LearnerError> {
@@ -155,6 +180,7 @@ impl Rig {
             learner: Box::new(Counting {
                 lessons: lessons.clone(),
                 version: 0,
+                samples: Vec::new(),
             }),
         });
         let rig = Self {
@@ -375,6 +401,43 @@ async fn a_killed_episode_is_left_out_of_its_group_and_a_rerolled_one_comes_agai
     let outcomes = first.outcomes.as_ref().unwrap();
     assert_eq!(outcomes.iter().filter(|one| one.is_none()).count(), 1);
     assert_eq!(first.signals.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_learned_from_tokens_is_on_disk_before_it_is_told() {
+    let (rig, session) = Rig::new();
+    let mut lines = rig.sink.watch().await.unwrap().lines;
+    let run = Arc::clone(&rig.run);
+    let reader = tokio::spawn(async move {
+        let (mut now, mut read) = (Iteration(0), Vec::new());
+        while let Ok(line) = lines.recv().await {
+            match &line.event.kind {
+                EventKind::IterationStarted { iteration, .. } => now = *iteration,
+                EventKind::EpisodeLearned { episode, .. } => {
+                    let learned = run.learned(*episode).unwrap().unwrap();
+                    assert_eq!(learned.iteration, now);
+                    let sampled = run.episode(*episode).unwrap().tokens.num_sampled();
+                    assert_eq!(learned.signals.len(), sampled);
+                    read.push(learned.signals.logprobs[0]);
+                }
+                _ => {}
+            }
+        }
+        read
+    });
+    assert_eq!(operate(session, async {}).await.status, "finished");
+    let updates = rig.lessons.0.lock().unwrap().len();
+    rig.close().await;
+    let read = reader.await.unwrap();
+    // Each trajectory once, with what its last update made of it.
+    let per_iteration = updates / ITERATIONS as usize;
+    let (epochs, batches) = (profile().grpo.epochs, profile().grpo.minibatches);
+    assert_eq!(per_iteration, epochs * batches);
+    assert!(read.len() > ITERATIONS as usize, "{read:?}");
+    assert!(read.iter().all(|figure| {
+        let update = (*figure as usize - 1) % per_iteration;
+        update >= per_iteration - batches
+    }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

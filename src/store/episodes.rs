@@ -3,9 +3,8 @@
 //! `episodes/0000/0-000123.json` holds everything but the tokens; `0-000123.tokens` holds those:
 //!
 //! ```text
-//! "ARPOTOKS"  u32 version = 1  u32 n            all numbers little endian
-//! u32 id × n  u8 mask × n  f32 log-prob × n     log-probs bit for bit
-//! blake3 of all before, 32 bytes
+//! "ARPOTOKS"  u32 version = 1     body of the sealed file:
+//! u32 n  u32 id × n  u8 mask × n  f32 log-prob × n     log-probs bit for bit
 //! ```
 //!
 //! The JSON is renamed into place last: an episode is there once it is.
@@ -17,18 +16,18 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::store::atomic::{self, Durability};
+use crate::store::sealed::{Body, Seal};
 use crate::store::{RunDir, StoreError};
 use crate::types::{
     BranchOrigin, Episode, EpisodeEnd, EpisodeId, FailedEpisode, GroupId, ImageHash, Reward, Step,
     TaskId, TokenStream,
 };
 
-const MAGIC: &[u8; 8] = b"ARPOTOKS";
-const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 16;
-const CHECKSUM_BYTES: usize = 32;
-/// Bytes of a token: id, mask, log-prob.
-const TOKEN_BYTES: usize = 4 + 1 + 4;
+const SEAL: Seal = Seal {
+    name: b"ARPOTOKS",
+    version: 1,
+    what: "token file",
+};
 
 /// `Episode` with its tokens counted.
 #[derive(Serialize, Deserialize)]
@@ -171,51 +170,26 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
 
 /// The token file's bytes.
 pub(super) fn encode_tokens(tokens: &TokenStream) -> Vec<u8> {
-    let n = tokens.len();
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + n * TOKEN_BYTES + CHECKSUM_BYTES);
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    let n = u32::try_from(n).expect("no context holds 2^32 tokens");
-    bytes.extend_from_slice(&n.to_le_bytes());
-    bytes.extend(tokens.ids().iter().flat_map(|id| id.to_le_bytes()));
-    bytes.extend(tokens.mask().iter().map(|&sampled| u8::from(sampled)));
+    let n = u32::try_from(tokens.len()).expect("no context holds 2^32 tokens");
+    let mut body = n.to_le_bytes().to_vec();
+    body.extend(tokens.ids().iter().flat_map(|id| id.to_le_bytes()));
+    body.extend(tokens.mask().iter().map(|&sampled| u8::from(sampled)));
     let logprobs = tokens.sampler_logprobs().iter();
-    bytes.extend(logprobs.flat_map(|logprob| logprob.to_le_bytes()));
-    let checksum = blake3::hash(&bytes);
-    bytes.extend_from_slice(checksum.as_bytes());
-    bytes
+    body.extend(logprobs.flat_map(|logprob| logprob.to_le_bytes()));
+    SEAL.seal(&body)
 }
 
 /// The tokens in a token file's bytes; `path` is for messages.
 pub(super) fn decode_tokens(path: &Path, bytes: &[u8]) -> Result<TokenStream, StoreError> {
-    if bytes.len() < HEADER_BYTES + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
-        return Err(StoreError::damaged(path, "it is no token file"));
-    }
-    let version = u32_at(bytes, 8);
-    if version > VERSION {
-        return Err(StoreError::Newer {
-            path: path.to_owned(),
-            found: version,
-            known: VERSION,
-        });
-    }
-    let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-    if blake3::hash(body).as_bytes() != checksum {
-        return Err(StoreError::damaged(path, "its checksum does not match"));
-    }
-    let n = u32_at(bytes, 12) as usize;
-    let body = &body[HEADER_BYTES..];
-    if body.len() != n * TOKEN_BYTES {
-        return Err(StoreError::damaged(path, "its length does not match"));
-    }
-    let (ids, rest) = body.split_at(4 * n);
-    let (mask, logprobs) = rest.split_at(n);
-    let ids: Vec<u32> = ids.chunks_exact(4).map(|b| u32_at(b, 0)).collect();
-    let logprobs: Vec<f32> = logprobs
-        .chunks_exact(4)
-        .map(|b| f32::from_bits(u32_at(b, 0)))
-        .collect();
-    Ok(assemble(&ids, mask, &logprobs))
+    read_tokens(SEAL.open(path, bytes)?)
+        .ok_or_else(|| StoreError::damaged(path, "its length does not match"))
+}
+
+fn read_tokens(mut body: Body<'_>) -> Option<TokenStream> {
+    let n = body.u32()? as usize;
+    let (ids, mask, logprobs) = (body.u32s(n)?, body.bytes(n)?, body.f32s(n)?);
+    body.end()?;
+    Some(assemble(&ids, mask, &logprobs))
 }
 
 /// Puts runs of prompt and of sampled tokens together again.
@@ -232,10 +206,4 @@ fn assemble(ids: &[u32], mask: &[u8], logprobs: &[f32]) -> TokenStream {
         }
     }
     tokens
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0_u8; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(word)
 }

@@ -91,6 +91,16 @@ pub enum StoreError {
         /// The run's folder.
         path: PathBuf,
     },
+    /// The episode has fewer steps.
+    #[error("episode {id} has no step {step}: it has {steps}")]
+    NoStep {
+        /// Which.
+        id: EpisodeId,
+        /// The step, from 1.
+        step: u32,
+        /// Its steps.
+        steps: usize,
+    },
     /// The run has no such picture, or it was pruned.
     #[error("picture {hash} is not in {}: it was never stored there, or was pruned", .path.display())]
     NoPicture {

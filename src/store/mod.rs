@@ -4,7 +4,9 @@
 //! runs/2026-11-29-demo-7f3a/
 //!   profile.toml                    resolved, with the origin of each value
 //!   events/000000000000.ndjson      the truth, in segments; index.ndjson and state.json are caches
-//!   episodes/0000/0-000123.json     steps and reward for people; .tokens beside it for training
+//!   episodes/0000/0-000123.json     steps and reward for people; .tokens beside it for training,
+//!                                   .learned once an update has used them
+//!   vocabulary                      the texts of the policy's tokens
 //!   blobs/ab/abcd….png              screenshots by the hash of their pixels
 //!   checkpoints/iter-000008/        weights and whatever else resuming needs; manifest.toml last
 //!   logs/                           the developer's log
@@ -21,11 +23,14 @@ mod checkpoints;
 mod episodes;
 mod error;
 mod evaluations;
+mod learned;
 mod lock;
 mod log;
 mod prune;
 mod run_dir;
+mod sealed;
 mod timeline;
+mod vocabulary;
 
 pub(crate) use atomic::{Durability, write as write_whole};
 pub use checkpoints::{Checkpoint, CheckpointDraft, CheckpointFile, Manifest};

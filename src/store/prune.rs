@@ -33,7 +33,7 @@ impl RunDir {
         let pinned = self.pinned_episodes()?;
         let mut kept_files = BTreeSet::new();
         for &id in &pinned {
-            for extension in ["json", "tokens"] {
+            for extension in ["json", "tokens", "learned"] {
                 kept_files.insert(self.episode_path(id, extension));
             }
             let episode = self.episode_without_tokens(id)?;

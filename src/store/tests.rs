@@ -5,7 +5,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use crate::event::{LearnedTokens, ReplyId, ReplyTokens, SampleSignal, TokenSignals};
 use crate::store::episodes::{decode_tokens, encode_tokens};
+use crate::store::learned::{decode_learned, encode_learned};
 use crate::store::*;
 use crate::types::*;
 
@@ -217,6 +219,132 @@ proptest! {
     }
 }
 
+/// What an update made of the three sampled tokens of `tokens`.
+fn signals(scale: f32) -> TokenSignals {
+    TokenSignals {
+        advantage: -1.5,
+        clip_low: 0.2,
+        clip_high: 0.3,
+        logprobs: vec![-0.5 * scale, f32::NEG_INFINITY, -1e-30],
+        old_logprobs: vec![-0.6, -2.0, 0.0],
+        entropies: vec![0.1, 0.2, 0.3],
+    }
+}
+
+fn learned(number: u64, replayed: bool, signals: TokenSignals) -> SampleSignal {
+    SampleSignal {
+        episode: id(number),
+        replayed,
+        steps: Vec::new(),
+        tokens: signals,
+    }
+}
+
+#[test]
+fn a_replys_tokens_come_with_what_is_known_of_them() {
+    let (_folder, run) = new_run();
+    let reply = |step| ReplyId {
+        episode: id(1),
+        step,
+    };
+    let error = run.reply_tokens(reply(0)).unwrap_err();
+    assert!(matches!(error, StoreError::NoEpisode { .. }), "{error}");
+    let mut stored = episode(1, 'a');
+    let mut last = stored.steps[0].clone();
+    last.reply_tokens = (6, 7);
+    stored.steps.push(last);
+    // A person wrote this one.
+    let mut written = stored.steps[0].clone();
+    written.reply_tokens = (5, 6);
+    stored.steps.insert(1, written);
+    run.put_episode(&stored).unwrap();
+    // A run of an older version has no texts; nothing was learned yet.
+    let mut expected = ReplyTokens {
+        ids: vec![4, u32::MAX],
+        pieces: Vec::new(),
+        sampler_logprobs: vec![-0.5, f32::NEG_INFINITY],
+        learned: None,
+    };
+    assert_eq!(run.reply_tokens(reply(0)).unwrap(), expected);
+    let texts = ["a", "b", "", "d", " \u{6807}", "f", "g"].map(|text| text.as_bytes().to_vec());
+    run.put_vocabulary(&texts).unwrap();
+    // No token has the second id.
+    expected.pieces = vec![texts[4].clone(), Vec::new()];
+    assert_eq!(run.reply_tokens(reply(0)).unwrap(), expected);
+    let first = learned(1, false, signals(1.0));
+    run.put_learned(Iteration(3), &first).unwrap();
+    // Learned from again, out of the buffer: the newest stays.
+    let newest = learned(1, true, signals(2.0));
+    run.put_learned(Iteration(8), &newest).unwrap();
+    let part = |range: std::ops::Range<usize>| LearnedTokens {
+        iteration: Iteration(8),
+        replayed: true,
+        signals: signals(2.0).part(range),
+    };
+    expected.learned = Some(part(0..2));
+    assert_eq!(run.reply_tokens(reply(0)).unwrap(), expected);
+    assert_eq!(
+        run.reply_tokens(reply(2)).unwrap().learned,
+        Some(part(2..3))
+    );
+    let by_person = run.reply_tokens(reply(1)).unwrap();
+    assert_eq!(by_person.ids, [5]);
+    assert!(by_person.sampler_logprobs.is_empty() && by_person.learned.is_none());
+    let error = run.reply_tokens(reply(3)).unwrap_err().to_string();
+    assert_eq!(error, "episode 0-000001 has no step 4: it has 3");
+    // Of another trajectory than the token file.
+    let fewer = learned(1, false, signals(1.0).part(0..2));
+    run.put_learned(Iteration(9), &fewer).unwrap();
+    let error = run.reply_tokens(reply(0)).unwrap_err().to_string();
+    assert!(error.contains("it has 2 tokens, not 3"), "{error}");
+}
+
+#[test]
+fn any_damage_to_learned_figures_is_found() {
+    let bytes = encode_learned(Iteration(3), &learned(1, true, signals(1.0)));
+    let path = Path::new("x.learned");
+    let expected = LearnedTokens {
+        iteration: Iteration(3),
+        replayed: true,
+        signals: signals(1.0),
+    };
+    assert_eq!(decode_learned(path, &bytes).unwrap(), expected);
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        decode_learned(path, &damaged).unwrap_err();
+        decode_learned(path, &bytes[..at]).unwrap_err();
+    }
+    // A version of the future, sealed as it would be.
+    let mut newer = bytes[..bytes.len() - 32].to_vec();
+    newer[8] = 2;
+    let checksum = blake3::hash(&newer);
+    newer.extend_from_slice(checksum.as_bytes());
+    let error = decode_learned(path, &newer).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Newer { found: 2, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_torn_vocabulary_is_found() {
+    let (_folder, run) = new_run();
+    run.put_episode(&episode(1, 'a')).unwrap();
+    run.put_vocabulary(&[b"a".to_vec(), b"b".to_vec()]).unwrap();
+    let path = run.root().join("vocabulary");
+    let bytes = fs::read(&path).unwrap();
+    let reply = ReplyId {
+        episode: id(1),
+        step: 0,
+    };
+    for at in [0, 11, bytes.len() - 1] {
+        fs::write(&path, &bytes[..at]).unwrap();
+        let error = run.reply_tokens(reply).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    }
+}
+
 #[test]
 fn pictures_are_written_once_and_names_cannot_escape() {
     let (_folder, run) = new_run();
@@ -319,6 +447,8 @@ fn pruning_keeps_what_checkpoints_pin() {
     run.create_log().unwrap();
     for (number, picture) in [(1, 'a'), (2, 'b'), (3, 'c')] {
         run.put_episode(&episode(number, picture)).unwrap();
+        let sample = learned(number, false, signals(1.0));
+        run.put_learned(Iteration(0), &sample).unwrap();
         run.put_png(&hash(picture), PNG).unwrap();
     }
     run.put_png(&hash('f'), PNG).unwrap();
@@ -334,6 +464,8 @@ fn pruning_keeps_what_checkpoints_pin() {
     drop(run);
     let report = watcher.prune().unwrap();
     assert_eq!((report.episodes, report.pictures), (2, 2));
+    let kept = [1, 2, 3].map(|number| watcher.learned(id(number)).unwrap().is_some());
+    assert_eq!(kept, [false, true, false]);
     assert_eq!(watcher.episode(id(2)).unwrap(), episode(2, 'b'));
     assert!(watcher.has_png(&hash('b')) && watcher.has_png(&hash('f')));
     assert!(!watcher.has_png(&hash('a')) && !watcher.has_episode(id(1)));

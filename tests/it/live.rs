@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use arpo::bus::{Role, SourceItem, attach};
-use arpo::event::{EvaluationStatus, F, IterationReport, Purpose, RunState, TrainerState};
+use arpo::event::{
+    EvaluationStatus, EventKind, F, IterationReport, Purpose, ReplyId, RunState, TrainerState,
+};
 use arpo::store::RunDir;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -116,6 +118,48 @@ fn a_run_killed_and_resumed_ends_with_the_same_bits() {
         }
         assert_eq!(timeless(&path), reports, "{kills:?}");
     }
+}
+
+#[test]
+fn tokens_of_what_was_learned_from_can_be_read_and_have_the_events_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut arguments = SMALL.to_vec();
+    arguments.extend(["--iterations", "1", "--run", path.to_str().unwrap()]);
+    // Two updates, so that ratios are not all 1.
+    arguments.extend(["--set", "grpo.epochs=2"]);
+    let engine = headless(&folder.path().join("sockets"), &arguments);
+    assert_eq!(closing_figures(engine)["status"], "finished");
+    let run = RunDir::open(&path).unwrap();
+    let (mut replies, mut moved) = (0, 0);
+    for event in run.read_events(0).unwrap() {
+        let EventKind::EpisodeLearned { episode, steps, .. } = event.unwrap().kind else {
+            continue;
+        };
+        let stored = run.episode(episode).unwrap();
+        for (step, told) in steps.iter().enumerate() {
+            let reply = ReplyId {
+                episode,
+                step: step as u32,
+            };
+            let tokens = run.reply_tokens(reply).unwrap();
+            let learned = tokens.learned.unwrap();
+            assert_eq!(learned.iteration.0, 0);
+            assert_eq!(tokens.ids.len(), told.tokens as usize);
+            let ratios = (0..tokens.ids.len()).map(|token| learned.signals.ratio(token));
+            let mean = ratios.sum::<f64>() / f64::from(told.tokens);
+            // The event has four digits.
+            assert!((mean - told.ratio.0).abs() < 1e-3, "{mean} {told:?}");
+            moved += u32::from((mean - 1.0).abs() > 1e-6);
+            replies += 1;
+            let text = String::from_utf8(tokens.pieces.concat()).unwrap();
+            assert_eq!(text.replace("<|im_end|>", ""), stored.steps[step].reply);
+        }
+    }
+    assert!(
+        replies > 0 && moved > 0,
+        "{moved} of {replies} replies moved"
+    );
 }
 
 #[tokio::test]

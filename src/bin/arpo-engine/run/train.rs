@@ -40,7 +40,7 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let device = device::open(profile)?;
     let mut session = TrainSession::new(TrainParts {
-        collector: open.collector(profile, device.policy, prompt),
+        collector: open.collector(profile, device.policy, prompt)?,
         run: open.run.clone(),
         pool: TaskPool::new(pool, profile.run.seed, profile.tasks.shuffle)?,
         heldout,

@@ -1,6 +1,7 @@
-//! What an update makes of a trajectory's tokens, reply by reply: for the eye, after the loss.
+//! What an update makes of a trajectory's tokens, one by one and reply by reply: for the eye,
+//! after the loss. No tensors: the figures have been brought to the host for the report anyway.
 
-use arpo::event::{F, SampleSignal, StepSignal};
+use arpo::event::{Clip, F, SampleSignal, StepSignal, TokenSignals};
 use arpo::grpo::{LossParams, TrainSample};
 
 /// Figures of one trajectory. `logprobs`, `entropies` and `old_logprobs` are `[sampled]`.
@@ -11,17 +12,19 @@ pub(super) fn sample_signal(
     old_logprobs: &[f32],
     params: LossParams,
 ) -> SampleSignal {
+    let tokens = TokenSignals {
+        advantage: sample.advantage,
+        clip_low: params.clip_low,
+        clip_high: params.clip_high,
+        logprobs: logprobs.to_vec(),
+        old_logprobs: old_logprobs.to_vec(),
+        entropies: entropies.to_vec(),
+    };
     let (mut steps, mut sums) = (Vec::new(), Sums::default());
     let mut token = 0;
     for (is_sampled, sampler) in sample.mask.iter().zip(&sample.sampler_logprobs) {
         if *is_sampled {
-            let figures = Token {
-                logprob: f64::from(logprobs[token]),
-                old: f64::from(old_logprobs[token]),
-                sampler: f64::from(*sampler),
-                entropy: f64::from(entropies[token]),
-            };
-            sums.add(figures, f64::from(sample.advantage), params);
+            sums.add(&tokens, token, f64::from(*sampler));
             token += 1;
         } else if sums.tokens > 0 {
             steps.push(std::mem::take(&mut sums).signal());
@@ -34,16 +37,8 @@ pub(super) fn sample_signal(
         episode: sample.episode,
         replayed: sample.replayed,
         steps,
+        tokens,
     }
-}
-
-/// One sampled token.
-#[derive(Clone, Copy)]
-struct Token {
-    logprob: f64,
-    old: f64,
-    sampler: f64,
-    entropy: f64,
 }
 
 /// Sums over a reply's tokens, in their order.
@@ -61,8 +56,9 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, token: Token, advantage: f64, params: LossParams) {
-        let ratio = (token.logprob - token.old).exp();
+    fn add(&mut self, tokens: &TokenSignals, token: usize, sampler: f64) {
+        let (ratio, clip) = (tokens.ratio(token), tokens.clip(token));
+        let logprob = f64::from(tokens.logprobs[token]);
         if self.tokens == 0 {
             (self.ratio_max, self.ratio_min) = (ratio, ratio);
         }
@@ -70,13 +66,11 @@ impl Sums {
         self.ratio += ratio;
         self.ratio_max = self.ratio_max.max(ratio);
         self.ratio_min = self.ratio_min.min(ratio);
-        let is_high = ratio > 1.0 + params.clip_high && advantage > 0.0;
-        let is_low = ratio < 1.0 - params.clip_low && advantage < 0.0;
-        self.clip_high += f64::from(u8::from(is_high));
-        self.clip_low += f64::from(u8::from(is_low));
-        self.entropy += token.entropy;
-        self.logprob += token.logprob;
-        self.gap += (token.logprob - token.sampler).abs();
+        self.clip_high += f64::from(u8::from(clip == Some(Clip::High)));
+        self.clip_low += f64::from(u8::from(clip == Some(Clip::Low)));
+        self.entropy += f64::from(tokens.entropies[token]);
+        self.logprob += logprob;
+        self.gap += (logprob - sampler).abs();
     }
 
     fn signal(self) -> StepSignal {
@@ -98,6 +92,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::sample_signal;
+    use arpo::event::Clip;
     use arpo::grpo::{LossParams, TrainSample};
     use arpo::types::EpisodeId;
 
@@ -142,5 +137,12 @@ mod tests {
         assert!((first.gap.0 - 0.25).abs() < 1e-6);
         assert!((first.entropy.0 - 0.3).abs() < 1e-6);
         assert_eq!((second.ratio.0, second.gap.0), (1.0, 0.0));
+        let tokens = &signal.tokens;
+        assert_eq!((tokens.len(), tokens.advantage), (3, 1.0));
+        assert_eq!(tokens.logprobs, logprobs);
+        assert_eq!(tokens.old_logprobs, [-1.0, -2.0, -0.5]);
+        assert_eq!(tokens.entropies, [0.2, 0.4, 0.6]);
+        let clips: Vec<_> = (0..3).map(|token| tokens.clip(token)).collect();
+        assert_eq!(clips, [None, Some(Clip::High), None]);
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tch::{Kind, Tensor, no_grad};
 
 use arpo::config::{Denominator, GrpoConfig, OldLogprobs, OptimizerConfig};
+use arpo::event::{Clip, UpdateReport};
 use arpo::grpo::{LossParams, TrainSample, token_loss};
 use arpo::screen::ProcessorConfig;
 use arpo::types::{EpisodeId, Iteration, ScreenSize, Screenshot};
@@ -277,7 +278,7 @@ fn samples() -> Vec<TrainSample> {
 }
 
 /// Runs `count` updates on the same samples.
-fn train(trainer: &mut Trainer, count: u32) -> Vec<arpo::event::UpdateReport> {
+fn train(trainer: &mut Trainer, count: u32) -> Vec<UpdateReport> {
     let samples = samples();
     (0..count)
         .map(|update| {
@@ -318,6 +319,69 @@ fn an_update_makes_good_trajectories_likelier_and_bad_ones_less_likely() {
         assert!(first.approx_kl.0.abs() < 1e-9 && first.entropy.0 > 0.0);
         assert_eq!(trainer.version().0, 3);
     }
+}
+
+#[test]
+fn tokens_are_told_one_by_one_as_their_replies_are() {
+    let mut trainer = trainer(true, 2);
+    // So narrow that the second update clips on both sides.
+    trainer.set_clip(1e-3, 1e-3);
+    let samples = samples();
+    let old = trainer.old_logprobs(&samples).unwrap().logprobs;
+    let given: Vec<&TrainSample> = samples.iter().collect();
+    let old: Vec<&[f32]> = old.iter().map(Vec::as_slice).collect();
+    let reports = [0, 1, 2].map(|update| {
+        let report = trainer.update(&given, &old, Iteration(0), update);
+        report.unwrap()
+    });
+    reports.iter().for_each(check_tokens);
+    let last = &reports[2];
+    assert!(last.clip_high.0 > 0.0 && last.clip_low.0 > 0.0, "{last:?}");
+    // Sample 2 has no advantage.
+    let told: Vec<u64> = last.samples.iter().map(|s| s.episode.number).collect();
+    assert_eq!(told, [0, 1, 3]);
+    for (sample, place) in last.samples.iter().zip([0, 1, 3]) {
+        assert_eq!(
+            sample.tokens.old_logprobs, old[place],
+            "before the first update"
+        );
+        assert_eq!(sample.tokens.advantage, samples[place].advantage);
+    }
+}
+
+/// Figures of tokens have those of their replies, and of the update, as their means.
+fn check_tokens(report: &UpdateReport) {
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    let (mut entropy, mut high, mut low) = (0.0, 0_u32, 0_u32);
+    for sample in &report.samples {
+        let mut first = 0;
+        for step in &sample.steps {
+            let tokens = sample.tokens.part(first..first + step.tokens as usize);
+            first += step.tokens as usize;
+            let places = || 0..tokens.len();
+            let mean = |sum: f64| sum / tokens.len() as f64;
+            let ratios: Vec<f64> = places().map(|place| tokens.ratio(place)).collect();
+            let floats = |of: &[f32]| mean(of.iter().map(|one| f64::from(*one)).sum());
+            let share = |clip| places().filter(|p| tokens.clip(*p) == Some(clip)).count();
+            assert!(near(mean(ratios.iter().sum()), step.ratio.0));
+            assert!(near(
+                ratios.iter().copied().fold(0.0, f64::max),
+                step.ratio_max.0
+            ));
+            assert!(near(floats(&tokens.logprobs), step.logprob.0));
+            assert!(near(floats(&tokens.entropies), step.entropy.0));
+            assert!(near(mean(share(Clip::High) as f64), step.clip_high.0));
+            assert!(near(mean(share(Clip::Low) as f64), step.clip_low.0));
+            entropy += tokens.entropies.iter().copied().map(f64::from).sum::<f64>();
+            high += share(Clip::High) as u32;
+            low += share(Clip::Low) as u32;
+        }
+        assert_eq!(first, sample.tokens.len());
+    }
+    let all = f64::from(report.tokens);
+    assert!((entropy / all - report.entropy.0).abs() < 1e-4);
+    assert!(near(f64::from(high) / all, report.clip_high.0));
+    assert!(near(f64::from(low) / all, report.clip_low.0));
 }
 
 #[test]
