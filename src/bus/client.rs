@@ -18,14 +18,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::bus::frame::{
     CommandFrame, Frame, FrameKind, HASH_BYTES, LaggedFrame, PICTURE_BYTES_MAX, ReplyFrame,
-    SERVER_FRAME_MAX, read_frame, write_frame, write_json,
+    SERVER_FRAME_MAX, TOKENS_BYTES_MAX, TokensFrame, read_frame, write_frame, write_json,
 };
 use crate::bus::server::HEARTBEAT;
 use crate::bus::source::{
-    COMMANDS, Commands, ITEMS, PICTURE_REQUESTS, PicturePlace, PictureRequest, Wish,
+    COMMANDS, Commands, DETAIL_REQUESTS, DetailRequest, ITEMS, PicturePlace, Wish,
 };
 use crate::bus::{BusError, CommandSender, Hello, Pictures, Role, Source, SourceItem, Welcome};
-use crate::event::{CommandStatus, RunState, SCHEMA_VERSION};
+use crate::event::{CommandStatus, ReplyId, ReplyTokens, RunState, SCHEMA_VERSION};
 use crate::types::ImageHash;
 
 /// An engine on the same machine answers within milliseconds; one over a slow line within this.
@@ -66,8 +66,8 @@ async fn attach_with(socket: &Path, hello: Hello) -> Result<Source, BusError> {
         missed: 0,
     };
     tokio::spawn(client.run(connection));
-    let (pictures_sender, requests) = mpsc::channel(PICTURE_REQUESTS);
-    tokio::spawn(fetch_pictures(socket.to_owned(), requests));
+    let (pictures_sender, requests) = mpsc::channel(DETAIL_REQUESTS);
+    tokio::spawn(fetch_details(socket.to_owned(), requests));
     let may_command = role == Role::Operate;
     Ok(Source {
         run: welcome.run,
@@ -263,7 +263,9 @@ impl Client {
             | FrameKind::LeaseRequest
             | FrameKind::Welcome
             | FrameKind::Picture
-            | FrameKind::NoPicture => return Ok(()),
+            | FrameKind::NoPicture
+            | FrameKind::WantTokens
+            | FrameKind::Tokens => return Ok(()),
         };
         self.items.send(item).await.map_err(|_| End::Over)
     }
@@ -327,35 +329,89 @@ impl Client {
     }
 }
 
-/// Fetches pictures one after the other over a connection of its own, opened when the first is
-/// asked for and again after it broke.
-async fn fetch_pictures(socket: PathBuf, mut requests: mpsc::Receiver<PictureRequest>) {
-    let hello = Hello::new(Role::Pictures, "pictures");
-    let mut open = None;
+/// Fetches pictures and tokens one after the other over a connection of their own.
+async fn fetch_details(socket: PathBuf, mut requests: mpsc::Receiver<DetailRequest>) {
+    let mut line = DetailLine { socket, open: None };
     while let Some(request) = requests.recv().await {
-        if request.reply.is_closed() {
-            continue;
-        }
-        let connection = match open.take() {
-            Some(connection) => Ok(connection),
-            None => Connection::open(&socket, &hello)
-                .await
-                .map(|(connection, _)| connection),
-        };
-        let result = match connection {
-            Ok(mut connection) => {
-                let fetched = fetch_picture(&mut connection, &request.hash).await;
-                // Whatever went wrong may have left half an answer behind.
-                if !matches!(fetched, Err(BusError::Lost | BusError::Protocol { .. })) {
-                    open = Some(connection);
-                }
-                fetched
+        // Whoever asked may have gone, before or meanwhile.
+        match request {
+            DetailRequest::Picture { hash, answer } if !answer.is_closed() => {
+                let _ = answer.send(line.picture(&hash).await);
             }
-            Err(error) => Err(error),
-        };
-        // Whoever asked may have gone.
-        let _ = request.reply.send(result);
+            DetailRequest::Tokens { reply, answer } if !answer.is_closed() => {
+                let _ = answer.send(line.tokens(reply).await);
+            }
+            DetailRequest::Picture { .. } | DetailRequest::Tokens { .. } => {}
+        }
     }
+}
+
+/// The connection for details: opened when the first is asked for, and again after it broke.
+struct DetailLine {
+    socket: PathBuf,
+    open: Option<(Connection, Welcome)>,
+}
+
+impl DetailLine {
+    async fn connection(&mut self) -> Result<(Connection, Welcome), BusError> {
+        match self.open.take() {
+            Some(open) => Ok(open),
+            None => Connection::open(&self.socket, &Hello::new(Role::Pictures, "pictures")).await,
+        }
+    }
+
+    /// Keeps a connection for the next, unless what went wrong may have left half an answer.
+    fn keep<T>(&mut self, open: (Connection, Welcome), fetched: &Result<T, BusError>) {
+        if !matches!(fetched, Err(BusError::Lost | BusError::Protocol { .. })) {
+            self.open = Some(open);
+        }
+    }
+
+    async fn picture(&mut self, hash: &ImageHash) -> Result<Vec<u8>, BusError> {
+        let mut open = self.connection().await?;
+        let fetched = fetch_picture(&mut open.0, hash).await;
+        self.keep(open, &fetched);
+        fetched
+    }
+
+    async fn tokens(&mut self, reply: ReplyId) -> Result<ReplyTokens, BusError> {
+        let mut open = self.connection().await?;
+        let fetched = match &open.1 {
+            Welcome { tokens: true, .. } => fetch_tokens(&mut open.0, reply).await,
+            Welcome { run, version, .. } => Err(BusError::NoTokens(format!(
+                "the engine of {run} is arpo {version}, which sends no tokens: \
+                 `arpo show` reads them where the run's folder is"
+            ))),
+        };
+        self.keep(open, &fetched);
+        fetched
+    }
+}
+
+async fn fetch_tokens(
+    connection: &mut Connection,
+    reply: ReplyId,
+) -> Result<ReplyTokens, BusError> {
+    write_json(&mut connection.writer, FrameKind::WantTokens, &reply)
+        .await
+        .map_err(|_| BusError::Lost)?;
+    let next = timeout(ANSWER_TIMEOUT, connection.frames.recv()).await;
+    let Ok(Some(Ok(frame))) = next else {
+        return Err(BusError::Lost);
+    };
+    if frame.kind != FrameKind::Tokens || frame.payload.len() > TOKENS_BYTES_MAX {
+        return Err(BusError::protocol(&connection.socket, "no tokens"));
+    }
+    let answer: TokensFrame = frame
+        .json()
+        .map_err(|error| BusError::protocol(&connection.socket, error.to_string()))?;
+    if answer.reply != reply {
+        return Err(BusError::protocol(
+            &connection.socket,
+            "another reply's tokens",
+        ));
+    }
+    answer.tokens.map_err(BusError::NoTokens)
 }
 
 async fn fetch_picture(connection: &mut Connection, hash: &ImageHash) -> Result<Vec<u8>, BusError> {

@@ -85,6 +85,9 @@ pub enum BusError {
     /// The engine does not give the picture.
     #[error("{0}")]
     NoPicture(String),
+    /// The engine does not give the tokens.
+    #[error("{0}")]
+    NoTokens(String),
     /// The connection ended before the answer.
     #[error("the connection to the engine was lost")]
     Lost,

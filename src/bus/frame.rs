@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Payloads are JSON, but for pictures: 32 bytes of hash, then the PNG. Frames of an unknown
-//! type are skipped, so that either side may be newer.
+//! type are skipped, so that either side may be newer; what would wait for an answer to one is
+//! asked only of an engine whose welcome says that it knows it.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::event::{Command, CommandStatus, SCHEMA_VERSION};
+use crate::event::{Command, CommandStatus, ReplyId, ReplyTokens, SCHEMA_VERSION};
 
 /// The longest frame a client may send.
 pub(super) const CLIENT_FRAME_MAX: usize = 64 << 10;
@@ -21,6 +22,8 @@ pub(super) const CLIENT_FRAME_MAX: usize = 64 << 10;
 pub(super) const SERVER_FRAME_MAX: usize = 256 << 20;
 /// The largest picture sent. A 4K screenshot in PNG has 1 to 10 MB.
 pub(super) const PICTURE_BYTES_MAX: usize = 16 << 20;
+/// The largest answer of tokens sent, in JSON. A reply of a thousand tokens has about 80 kB.
+pub(super) const TOKENS_BYTES_MAX: usize = 4 << 20;
 /// Hex digits of a picture's hash.
 pub(super) const HASH_BYTES: usize = 32;
 
@@ -32,7 +35,7 @@ pub enum Role {
     Operate,
     /// Only watches.
     Watch,
-    /// Fetches pictures.
+    /// Fetches pictures and replies' tokens.
     Pictures,
 }
 
@@ -86,6 +89,16 @@ pub struct Welcome {
     pub root: PathBuf,
     /// The engine's process.
     pub pid: u32,
+    /// Whether it answers `WantTokens`; older engines skip it in silence.
+    #[serde(default)]
+    pub tokens: bool,
+}
+
+/// A reply's tokens, or why there are none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct TokensFrame {
+    pub(super) reply: ReplyId,
+    pub(super) tokens: Result<ReplyTokens, String>,
 }
 
 /// A command and the number the client knows it by.
@@ -123,6 +136,8 @@ pub(super) enum FrameKind {
     WantPicture = 3,
     /// Client: `LeaseRequest`.
     LeaseRequest = 4,
+    /// Client: `ReplyId`.
+    WantTokens = 5,
     /// Server: `Welcome`.
     Welcome = 16,
     /// Server: `RunState`.
@@ -143,10 +158,12 @@ pub(super) enum FrameKind {
     Bye = 24,
     /// Server: `LeaseState`.
     Lease = 25,
+    /// Server: `TokensFrame`.
+    Tokens = 26,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 14] = [
+    const ALL: [FrameKind; 16] = [
         FrameKind::Hello,
         FrameKind::Command,
         FrameKind::WantPicture,
@@ -161,6 +178,8 @@ impl FrameKind {
         FrameKind::Bye,
         FrameKind::LeaseRequest,
         FrameKind::Lease,
+        FrameKind::WantTokens,
+        FrameKind::Tokens,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {

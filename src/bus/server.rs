@@ -16,19 +16,19 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout};
 
 use crate::bus::frame::{
     CLIENT_FRAME_MAX, CommandFrame, Frame, FrameKind, HASH_BYTES, LaggedFrame, PICTURE_BYTES_MAX,
-    ReplyFrame, read_frame, write_frame, write_json,
+    ReplyFrame, TOKENS_BYTES_MAX, TokensFrame, read_frame, write_frame, write_json,
 };
 use crate::bus::lease::{Lease, LeaseSeat};
 use crate::bus::place::{check_socket_dir, our_uid};
 use crate::bus::{
     BusError, Controller, EventSink, Hello, LEASE_ANSWER, LeaseRequest, Role, Watch, Welcome,
 };
-use crate::event::{CommandStatus, SCHEMA_VERSION};
+use crate::event::{CommandStatus, ReplyId, SCHEMA_VERSION};
 use crate::store::RunDir;
 use crate::types::ImageHash;
 
@@ -63,7 +63,7 @@ pub struct Server {
 struct Served {
     sink: EventSink,
     controller: Option<Controller>,
-    run: RunDir,
+    run: Arc<RunDir>,
     lease: Arc<Lease>,
 }
 
@@ -81,7 +81,7 @@ impl Server {
         let served = Arc::new(Served {
             sink,
             controller,
-            run,
+            run: Arc::new(run),
             lease: Lease::new(LEASE_ANSWER),
         });
         let (stop, stopped) = oneshot::channel();
@@ -219,10 +219,11 @@ async fn serve_client(stream: UnixStream, served: &Served) -> io::Result<()> {
         run: served.run.name(),
         root: served.run.root().to_owned(),
         pid: std::process::id(),
+        tokens: true,
     };
     write_json(&mut writer, FrameKind::Welcome, &welcome).await?;
     match hello.role {
-        Role::Pictures => serve_pictures(reader, writer, &served.run).await,
+        Role::Pictures => serve_details(reader, writer, &served.run).await,
         Role::Operate | Role::Watch => Viewer::new(hello, reader, writer, served).run().await,
     }
 }
@@ -233,30 +234,61 @@ fn seat_name(name: &str) -> String {
     plain.take(SEAT_NAME_MAX).collect()
 }
 
-async fn serve_pictures(
+/// Answers what is asked for one by one: pictures, and replies' tokens.
+async fn serve_details(
     mut reader: OwnedReadHalf,
     mut writer: BufWriter<OwnedWriteHalf>,
-    run: &RunDir,
+    run: &Arc<RunDir>,
 ) -> io::Result<()> {
     loop {
         writer.flush().await?;
         let Some(frame) = read_frame(&mut reader, CLIENT_FRAME_MAX).await? else {
             return Ok(());
         };
-        if frame.kind != FrameKind::WantPicture {
-            continue;
-        }
-        let hash = String::from_utf8_lossy(&frame.payload).into_owned();
-        let mut name = hash.clone().into_bytes();
-        name.resize(HASH_BYTES, b' ');
-        match read_picture(run, &ImageHash(hash.into())) {
-            Ok(png) => write_frame(&mut writer, FrameKind::Picture, &[&name, &png]).await?,
-            Err(reason) => {
-                let parts = [&name[..], reason.as_bytes()];
-                write_frame(&mut writer, FrameKind::NoPicture, &parts).await?;
-            }
+        match frame.kind {
+            FrameKind::WantPicture => send_picture(&mut writer, run, &frame).await?,
+            FrameKind::WantTokens => send_tokens(&mut writer, run, frame.json()?).await?,
+            _ => {}
         }
     }
+}
+
+async fn send_picture(
+    writer: &mut BufWriter<OwnedWriteHalf>,
+    run: &RunDir,
+    frame: &Frame,
+) -> io::Result<()> {
+    let hash = String::from_utf8_lossy(&frame.payload).into_owned();
+    let mut name = hash.clone().into_bytes();
+    name.resize(HASH_BYTES, b' ');
+    match read_picture(run, &ImageHash(hash.into())) {
+        Ok(png) => write_frame(writer, FrameKind::Picture, &[&name, &png]).await,
+        Err(reason) => {
+            let parts = [&name[..], reason.as_bytes()];
+            write_frame(writer, FrameKind::NoPicture, &parts).await
+        }
+    }
+}
+
+/// Reading a trajectory's files takes some milliseconds, so a thread for such work does it.
+async fn send_tokens(
+    writer: &mut BufWriter<OwnedWriteHalf>,
+    run: &Arc<RunDir>,
+    reply: ReplyId,
+) -> io::Result<()> {
+    let run = Arc::clone(run);
+    let read = spawn_blocking(move || run.reply_tokens(reply)).await?;
+    let tokens = read.map_err(|error| error.to_string());
+    let mut payload = serde_json::to_vec(&TokensFrame { reply, tokens })?;
+    if payload.len() > TOKENS_BYTES_MAX {
+        let reason = format!(
+            "the reply's tokens have {} bytes; up to {TOKENS_BYTES_MAX} are sent",
+            payload.len()
+        );
+        let tokens = Err(reason);
+        payload = serde_json::to_vec(&TokensFrame { reply, tokens })?;
+    }
+    write_frame(writer, FrameKind::Tokens, &[&payload]).await
 }
 
 /// A picture no larger than the protocol allows. Reading one takes about a millisecond, so it

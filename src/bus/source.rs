@@ -15,7 +15,7 @@ use crate::bus::{
     BusError, CommandTicket, Controller, EventSink, LeaseRequest, LeaseState, Player, TimelineInfo,
     Watch,
 };
-use crate::event::{Command, CommandStatus, Event, RunState};
+use crate::event::{Command, CommandStatus, Event, ReplyId, ReplyTokens, RunState};
 use crate::store::{Line, RunDir, StoreError};
 use crate::types::ImageHash;
 
@@ -26,8 +26,8 @@ pub(super) const ITEMS: usize = 1024;
 pub(super) const COMMANDS: usize = 16;
 /// Answers of one command.
 pub(super) const ANSWERS: usize = 3;
-/// Pictures asked for and not yet fetched; a screen shows fewer.
-pub(super) const PICTURE_REQUESTS: usize = 64;
+/// Pictures and tokens asked for and not yet fetched; a screen shows fewer.
+pub(super) const DETAIL_REQUESTS: usize = 64;
 /// A viewer that falls behind is caught up no more often than this.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
@@ -65,7 +65,7 @@ pub struct Source {
     pub state: RunState,
     /// What comes after; ends when the run is over and all of it was received.
     pub items: mpsc::Receiver<SourceItem>,
-    /// The run's screenshots.
+    /// The run's screenshots, and its replies' tokens.
     pub pictures: Pictures,
     /// Where commands go; absent where there is nothing to command.
     pub commands: Option<CommandSender>,
@@ -239,21 +239,30 @@ impl CommandSender {
     }
 }
 
-/// A run's screenshots, still encoded. Clones share the way.
+/// What of a run is too large for events and is asked for piece by piece: screenshots, still
+/// encoded, and replies' tokens. Clones share the way.
 #[derive(Clone, Debug)]
 pub struct Pictures(pub(super) PicturePlace);
 
 #[derive(Clone, Debug)]
 pub(super) enum PicturePlace {
     Folder(Arc<RunDir>),
-    Socket(mpsc::Sender<PictureRequest>),
+    Socket(mpsc::Sender<DetailRequest>),
 }
 
-/// A picture asked for over the socket.
+/// Something asked for over the socket, and where its answer goes.
 #[derive(Debug)]
-pub(super) struct PictureRequest {
-    pub(super) hash: ImageHash,
-    pub(super) reply: oneshot::Sender<Result<Vec<u8>, BusError>>,
+pub(super) enum DetailRequest {
+    /// A picture.
+    Picture {
+        hash: ImageHash,
+        answer: oneshot::Sender<Result<Vec<u8>, BusError>>,
+    },
+    /// A reply's tokens.
+    Tokens {
+        reply: ReplyId,
+        answer: oneshot::Sender<Result<ReplyTokens, BusError>>,
+    },
 }
 
 impl Pictures {
@@ -266,11 +275,11 @@ impl Pictures {
         match &self.0 {
             PicturePlace::Folder(run) => read_picture(run, hash).map_err(BusError::NoPicture),
             PicturePlace::Socket(queue) => {
-                let (reply, answer) = oneshot::channel();
+                let (answer, answered) = oneshot::channel();
                 let hash = hash.clone();
-                let request = PictureRequest { hash, reply };
+                let request = DetailRequest::Picture { hash, answer };
                 queue.send(request).await.map_err(|_| BusError::Lost)?;
-                answer.await.map_err(|_| BusError::Lost)?
+                answered.await.map_err(|_| BusError::Lost)?
             }
         }
     }
@@ -280,11 +289,24 @@ impl Pictures {
         match &self.0 {
             PicturePlace::Folder(run) => read_picture(run, hash).map_err(BusError::NoPicture),
             PicturePlace::Socket(queue) => {
-                let (reply, answer) = oneshot::channel();
+                let (answer, answered) = oneshot::channel();
                 let hash = hash.clone();
-                let request = PictureRequest { hash, reply };
+                let request = DetailRequest::Picture { hash, answer };
                 queue.blocking_send(request).map_err(|_| BusError::Lost)?;
-                answer.blocking_recv().map_err(|_| BusError::Lost)?
+                answered.blocking_recv().map_err(|_| BusError::Lost)?
+            }
+        }
+    }
+
+    /// A reply's tokens, with what is known of them. For threads outside the async runtime.
+    pub fn tokens_blocking(&self, reply: ReplyId) -> Result<ReplyTokens, BusError> {
+        match &self.0 {
+            PicturePlace::Folder(run) => run.reply_tokens(reply).map_err(BusError::store),
+            PicturePlace::Socket(queue) => {
+                let (answer, answered) = oneshot::channel();
+                let request = DetailRequest::Tokens { reply, answer };
+                queue.blocking_send(request).map_err(|_| BusError::Lost)?;
+                answered.blocking_recv().map_err(|_| BusError::Lost)?
             }
         }
     }

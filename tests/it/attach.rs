@@ -27,7 +27,7 @@ pub(crate) struct Engine {
     controller: Controller,
     pub(crate) inbox: CommandInbox,
     server: Option<Server>,
-    socket: PathBuf,
+    pub(crate) socket: PathBuf,
 }
 
 impl Engine {

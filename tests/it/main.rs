@@ -26,4 +26,5 @@ mod synthetic;
 mod tasks;
 mod tasks_files;
 mod tidy;
+mod tokens;
 mod tui;
