@@ -20,6 +20,7 @@ use crate::tui::replay::ReplayUi;
 use crate::tui::term::TerminalFacts;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::timeline::TimelineUi;
+use crate::tui::tokens::TokensUi;
 use crate::tui::train::Compared;
 use crate::types::{EpisodeId, ImageHash, Iteration};
 
@@ -233,6 +234,8 @@ pub enum RolloutPage {
     Thought,
     /// The group's episodes side by side.
     Siblings,
+    /// The reply token by token.
+    Tokens,
 }
 
 /// View of the Rollout screen.
@@ -244,7 +247,7 @@ pub struct RolloutUi {
     pub step: Option<usize>,
     /// Whether only the picture is shown.
     pub only_picture: bool,
-    /// Lines of the thought scrolled past.
+    /// Lines of the thought, or of the page of tokens, scrolled past.
     pub thought_scroll: usize,
     /// Whether the screen after the step is shown instead of the one it was decided on.
     pub shows_after: bool,
@@ -256,6 +259,8 @@ pub struct RolloutUi {
     pub asked: Option<(ImageHash, ImageHash)>,
     /// What takes the whole page in place of all panes.
     pub page: RolloutPage,
+    /// What the page of tokens has read.
+    pub tokens: TokensUi,
 }
 
 /// View of the Train screen.

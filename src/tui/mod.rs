@@ -32,6 +32,7 @@ pub mod text;
 pub mod text_out;
 pub mod theme;
 pub mod timeline;
+pub mod tokens;
 pub mod train;
 pub mod update;
 pub mod wording;

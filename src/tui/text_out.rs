@@ -3,11 +3,12 @@
 
 use std::fmt::Write as _;
 
-use crate::event::{EpisodeState, StepState};
-use crate::tui::app::{App, Screen};
+use crate::event::{Clip, EpisodeState, ReplyTokens, StepState};
+use crate::tui::app::{App, RolloutPage, Screen};
 use crate::tui::fleet::{episode_name, instruction, rollout_episode, rows_in_order};
 use crate::tui::logs::{log_rows, source_name};
 use crate::tui::text::one_line;
+use crate::tui::tokens::{shown_tokens, token_rows};
 use crate::tui::{figures, wording};
 use crate::types::{EpisodeId, PolicyVersion};
 
@@ -43,7 +44,7 @@ pub fn ctl_line(app: &App) -> Option<String> {
 pub fn view(app: &App) -> String {
     match app.ui.screen {
         Screen::Fleet => fleet(app),
-        Screen::Rollout => rollout_episode(app).map_or(String::new(), |e| episode(app, e)),
+        Screen::Rollout => rollout_episode(app).map_or(String::new(), |e| rollout(app, e)),
         Screen::Train => train(app),
         Screen::Evals => evals(app),
         Screen::Replay => replay(app),
@@ -113,6 +114,37 @@ fn fleet(app: &App) -> String {
                 number(row.std)
             );
         }
+    }
+    text
+}
+
+fn rollout(app: &App, shown: &EpisodeState) -> String {
+    match (app.ui.rollout.page, shown_tokens(app, shown)) {
+        (RolloutPage::Tokens, Ok(found)) => tokens(found),
+        _ => episode(app, shown),
+    }
+}
+
+/// Figures with all their digits; what is not known is left empty.
+fn tokens(tokens: &ReplyTokens) -> String {
+    let mut text = "token\tsampled\tlearned\tratio\tclipped\tentropy\n".to_owned();
+    for row in token_rows(tokens) {
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let learned = row.learned;
+        let clipped = match learned.and_then(|learned| learned.clip) {
+            Some(Clip::High) => "high",
+            Some(Clip::Low) => "low",
+            None => "",
+        };
+        let _ = writeln!(
+            text,
+            "{}\t{}\t{}\t{}\t{clipped}\t{}",
+            row.text,
+            number(row.sampler),
+            number(learned.map(|learned| learned.logprob)),
+            number(learned.map(|learned| learned.ratio)),
+            number(learned.map(|learned| learned.entropy)),
+        );
     }
     text
 }

@@ -17,6 +17,7 @@ use crate::tui::rollout::wanted_changes;
 use crate::tui::term::{LinkFigures, Reply};
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
+use crate::tui::tokens::wanted_tokens;
 use crate::tui::work::{Job, Worked};
 use crate::tui::{debug, focus, journal, lease, timeline};
 
@@ -175,6 +176,7 @@ pub fn update(app: &mut App, input: Input) -> Update {
             app.run = *run;
             app.ui.dropped += missed;
             app.ui.pictures.forget_failures();
+            app.ui.rollout.tokens.forget_failures();
             heard(app, true)
         }
         Input::Heard => {
@@ -218,6 +220,7 @@ pub fn update(app: &mut App, input: Input) -> Update {
         }
     };
     effects.extend(wanted_changes(app).map(Effect::Work));
+    effects.extend(wanted_tokens(app).map(Effect::Work));
     Update { effects, dirty }
 }
 
@@ -239,6 +242,7 @@ fn take_work(app: &mut App, worked: Worked) {
             after,
             changes,
         } => app.ui.rollout.changes = Some((before, after, changes)),
+        Worked::Tokens(reply, tokens) => app.ui.rollout.tokens.take(reply, tokens),
         Worked::Text(title, lines) => {
             app.ui.overlay = Some(Overlay::Page(Page::of_text(title, &lines)));
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use crate::bus::Pictures;
+use crate::event::{ReplyId, ReplyTokens};
 use crate::screen::decode_png;
 use crate::store::RunDir;
 use crate::tui::changes::{Changes, changes};
@@ -36,6 +37,8 @@ pub enum Job {
         /// The later one.
         after: ImageHash,
     },
+    /// Read a reply's tokens.
+    Tokens(ReplyId),
     /// Read the profile of a run, or what differs between those of two runs.
     Profile {
         /// The run's folder, or its name in `runs`.
@@ -61,6 +64,8 @@ pub enum Worked {
         /// The differences, or why they are not known.
         changes: Result<Changes, String>,
     },
+    /// A reply's tokens, or why they are not known.
+    Tokens(ReplyId, Result<ReplyTokens, String>),
     /// A text to be shown: its title and its lines.
     Text(String, Vec<String>),
     /// A job failed; why, and what to do.
@@ -113,6 +118,10 @@ fn perform(job: Job, pictures: &Pictures) -> Worked {
                 after,
                 changes: found,
             }
+        }
+        Job::Tokens(reply) => {
+            let tokens = pictures.tokens_blocking(reply);
+            Worked::Tokens(reply, tokens.map_err(|error| error.to_string()))
         }
         Job::Profile { run, other } => profile(&run, other.as_deref())
             .map_or_else(Worked::Failed, |(title, lines)| Worked::Text(title, lines)),

@@ -7,6 +7,7 @@ mod evaluations;
 mod questions;
 mod screens;
 mod script;
+mod tokens;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -63,7 +63,11 @@ pub(super) fn last(app: &mut App, _: &str) -> Vec<Effect> {
 fn page(app: &mut App, direction: isize) -> Vec<Effect> {
     if app.ui.screen == Screen::Rollout {
         let scroll = app.ui.rollout.thought_scroll;
-        app.ui.rollout.thought_scroll = scroll.saturating_add_signed(3 * direction);
+        let lines = match app.ui.rollout.page {
+            RolloutPage::Tokens => PAGE,
+            RolloutPage::All | RolloutPage::Thought | RolloutPage::Siblings => 3,
+        };
+        app.ui.rollout.thought_scroll = scroll.saturating_add_signed(lines * direction);
         return Vec::new();
     }
     move_by(app, 0, PAGE * direction)

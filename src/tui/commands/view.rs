@@ -83,11 +83,18 @@ fn turn_page(app: &mut App, page: RolloutPage) -> Vec<Effect> {
     let is_shown = view.page == page && !view.only_picture;
     view.page = if is_shown { RolloutPage::All } else { page };
     view.only_picture = false;
+    view.thought_scroll = 0;
     Vec::new()
 }
 
 pub(super) fn rollout_thought(app: &mut App, _: &str) -> Vec<Effect> {
     turn_page(app, RolloutPage::Thought)
+}
+
+pub(super) fn rollout_tokens(app: &mut App, _: &str) -> Vec<Effect> {
+    // Asked anew each time, in case the last try failed.
+    app.ui.rollout.tokens.asked = None;
+    turn_page(app, RolloutPage::Tokens)
 }
 
 pub(super) fn rollout_compare(app: &mut App, _: &str) -> Vec<Effect> {

@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 
 /// Marks and what stands for them.
-const MARKS: [(char, char); 32] = [
+const MARKS: [(char, char); 33] = [
     ('▸', '>'),
     ('▹', '>'),
     ('…', '~'),
@@ -23,6 +23,7 @@ const MARKS: [(char, char); 32] = [
     ('▶', '>'),
     ('◀', '<'),
     ('⏎', '\\'),
+    ('␣', '_'),
     ('✓', '+'),
     ('✗', 'x'),
     ('×', 'x'),

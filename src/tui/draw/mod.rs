@@ -22,6 +22,7 @@ mod small;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod tokens;
 mod train;
 mod train_panes;
 

@@ -22,6 +22,7 @@ use super::debug;
 use super::siblings;
 use super::signal::{draw_signal, outcome_role, outcome_words};
 use super::sketch::FrameTitle;
+use super::tokens;
 
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
     let Some(episode) = rollout_episode(sketch.app) else {
@@ -48,6 +49,10 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, class: SizeClass) {
     }
     if view.page == RolloutPage::Siblings && class >= SizeClass::Narrow {
         siblings::draw(sketch, area, episode, at);
+        return;
+    }
+    if view.page == RolloutPage::Tokens && class >= SizeClass::Narrow {
+        tokens::draw(sketch, area, episode, at);
         return;
     }
     match class {

@@ -145,6 +145,9 @@ const SCRIPTS: &[Script] = &[
     script("thought", "2 t", |app, _| {
         app.ui.rollout.page == RolloutPage::Thought
     }),
+    script("tokens", "2 T", |app, _| {
+        app.ui.rollout.page == RolloutPage::Tokens
+    }),
     script("siblings", "2 c", |app, _| {
         app.ui.rollout.page == RolloutPage::Siblings
     }),

@@ -151,6 +151,14 @@ pub(super) const ROWS: &[CommandRow] = &[
         view::rollout_thought,
     ),
     row(
+        "tokens",
+        &["T"],
+        ROLLOUT,
+        "tokens",
+        "Show the reply token by token: log-prob, ratio, clipping, entropy.",
+        view::rollout_tokens,
+    ),
+    row(
         "siblings",
         &["c"],
         ROLLOUT,
