@@ -64,6 +64,9 @@ enum Command {
     Bench(bench::Args),
     Profile(profile::Args),
     Doctor(doctor::Args),
+    /// Wait for a console's end and mend its terminal if it was killed; started by the console
+    #[command(hide = true)]
+    GuardTerminal,
 }
 
 /// Entry point of `arpo`.
@@ -83,8 +86,15 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::GuardTerminal => guard_terminal(),
     };
     exit_code(result)
+}
+
+/// Runs beside a console, started by it.
+fn guard_terminal() -> anyhow::Result<ExitCode> {
+    crate::tui::stand_guard()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The exit code of a command's result; an error is printed on stderr, causes after colons.

@@ -338,7 +338,10 @@ impl Console {
             Wake::Resized => {
                 PictureDesk::forget_drawn(&mut self.app);
                 self.measure_room();
-                self.terminal.painter().command(ASK_CELL);
+                let painter = self.terminal.painter();
+                painter.command(ASK_CELL);
+                // A size that went and came back, too, has moved what was on the screen.
+                painter.repaint();
                 return Next::Draw(Need::Echo);
             }
             Wake::Written(Ok(())) => return Next::Go,

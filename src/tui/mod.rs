@@ -42,10 +42,12 @@ mod console;
 mod desk;
 mod feed;
 mod gate;
+mod guard;
 mod press;
 mod run;
 mod terminal;
 
+pub use guard::stand_guard;
 pub use keys_file::{KeysError, load_keymap};
 pub use run::{Options, TuiError, run};
 pub use term::Images;

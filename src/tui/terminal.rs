@@ -1,7 +1,8 @@
 //! The terminal: taken at the start, given back at the end, whatever the end is.
 //!
 //! Invariant: while the console is up nothing but its writer thread writes to the terminal.
-//! `restore` is idempotent and is what drop, panic, signals and suspending have in common.
+//! `restore` is idempotent and is what drop, panic, signals and suspending have in common. A
+//! console that is killed does not get to it; the guard does it then.
 
 use std::io;
 use std::panic;
@@ -18,6 +19,7 @@ use rustix::termios::tcgetwinsize;
 use crate::tui::app::App;
 use crate::tui::draw::Drawn;
 use crate::tui::feed::Wake;
+use crate::tui::guard;
 use crate::tui::term::{
     ENTER, MOUSE_OFF, MOUSE_ON, Painter, Writer, restore_bytes, write_directly,
 };
@@ -82,6 +84,7 @@ impl ConsoleTerminal {
         let writer = Writer::spawn(stdout, move |written| {
             let _ = wakes.try_send(Wake::Written(written));
         })?;
+        guard::start();
         enter()?;
         writer.resume();
         let (columns, rows) = room().cells;
@@ -186,6 +189,7 @@ fn wait_until_continued(before: u64) {
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
+    guard::note(true);
     write_directly(ENTER);
     Ok(())
 }
@@ -197,6 +201,7 @@ pub(super) fn restore() {
     }
     write_directly(&restore_bytes());
     let _ = disable_raw_mode();
+    guard::note(false);
 }
 
 /// Before a panic of the console's thread is printed, the terminal is given back. Panics of

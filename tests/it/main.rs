@@ -25,6 +25,7 @@ mod store;
 mod synthetic;
 mod tasks;
 mod tasks_files;
+mod terminals;
 mod tidy;
 mod tokens;
 mod tui;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arpo::screen::encode_png;
 use arpo::store::{Line, RunDir};
@@ -19,7 +19,10 @@ use crate::pictures::{Decoded, desktop, kitty_commands, mean_error, sixel_pictur
 use crate::tui::recorded_events;
 
 /// A machine under load is slow, not wrong; the console answers within milliseconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Colors of letters and ground, whether bold, whether reversed.
+pub(crate) type Looks = (vt100::Color, vt100::Color, bool, bool);
 
 /// Which terminal a test plays, by what it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,7 @@ impl Session {
         Self::spawn(plays, room, command, env)
     }
 
-    fn spawn(
+    pub(crate) fn spawn(
         plays: Plays,
         (rows, columns): (u16, u16),
         mut command: CommandBuilder,
@@ -163,26 +166,33 @@ impl Session {
         self.keys.flush().unwrap();
     }
 
-    /// Reads until the screen contains `text`.
+    /// Reads until `is_there`; else panics with `what` and the screen.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, text: &str) {
-        while !self.screen.screen().contents().contains(text) {
-            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
-                panic!("no {text:?} on:\n{}", self.screen.screen().contents());
+    pub(crate) fn read_until(&mut self, what: &str, is_there: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is_there(self) {
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(bytes) = self.output.recv_timeout(left) else {
+                panic!("{what}:\n{}", self.text());
             };
             self.take(&bytes);
         }
     }
 
+    /// Reads until the screen contains `text`.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        self.read_until(&format!("no {text:?} on"), |session| {
+            session.text().contains(text)
+        });
+    }
+
     /// Reads until `text` has left the screen.
     #[track_caller]
     pub(crate) fn wait_until_gone(&mut self, text: &str) {
-        while self.screen.screen().contents().contains(text) {
-            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
-                panic!("{text:?} stays on:\n{}", self.screen.screen().contents());
-            };
-            self.take(&bytes);
-        }
+        self.read_until(&format!("{text:?} stays on"), |session| {
+            !session.text().contains(text)
+        });
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -216,16 +226,55 @@ impl Session {
 
     /// Reads until the output contains `text`, from `from` on.
     #[track_caller]
-    fn wait_for_bytes(&mut self, from: usize, text: &[u8]) {
-        while !self.raw[from..]
-            .windows(text.len())
-            .any(|window| window == text)
-        {
-            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
-                panic!("no {:?}", text.escape_ascii().to_string());
-            };
+    pub(crate) fn wait_for_bytes(&mut self, from: usize, text: &[u8]) {
+        let what = format!("no {:?} before", text.escape_ascii().to_string());
+        self.read_until(&what, |session| {
+            let mut windows = session.raw[from..].windows(text.len());
+            windows.any(|window| window == text)
+        });
+    }
+
+    /// Reads until it has been silent for a moment, or for so long that it won't be.
+    pub(crate) fn settle(&mut self) {
+        const MOMENT: Duration = Duration::from_millis(150);
+        let begun = Instant::now();
+        while let Ok(bytes) = self.output.recv_timeout(MOMENT) {
             self.take(&bytes);
+            if begun.elapsed() > 10 * MOMENT {
+                return;
+            }
         }
+    }
+
+    /// How each cell from row `first` on is shown, whatever is in it.
+    pub(crate) fn looks(&self, first: u16) -> Vec<Looks> {
+        let screen = self.screen.screen();
+        let (rows, columns) = screen.size();
+        let places = (first..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+        let cells = places.filter_map(|(row, column)| screen.cell(row, column));
+        cells
+            .map(|cell| {
+                let (bold, inverse) = (cell.bold(), cell.inverse());
+                (cell.fgcolor(), cell.bgcolor(), bold, inverse)
+            })
+            .collect()
+    }
+
+    /// What the screen shows.
+    pub(crate) fn text(&self) -> String {
+        self.screen.screen().contents()
+    }
+
+    /// What each row shows, without the blanks at its end.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        let screen = self.screen.screen();
+        let rows = screen.rows(0, screen.size().1);
+        rows.map(|row| row.trim_end().to_owned()).collect()
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn written(&self) -> usize {
+        self.raw.len()
     }
 
     /// Whether lines are edited and echoed by the terminal, as a shell leaves it.
@@ -235,14 +284,13 @@ impl Session {
         u64::from(termios.local_flags.bits()) & CANONICAL_AND_ECHO == CANONICAL_AND_ECHO
     }
 
-    fn resize(&mut self, rows: u16, cols: u16) {
+    pub(crate) fn resize(&mut self, rows: u16, cols: u16) {
         self.master.resize(size(rows, cols)).unwrap();
         self.screen.screen_mut().set_size(rows, cols);
     }
 
     pub(crate) fn signal(&mut self, signal: Signal) {
-        let pid = self.child.process_id().unwrap();
-        kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+        kill_process(Pid::from_raw(self.pid() as i32).unwrap(), signal).unwrap();
     }
 
     /// Waits for its end and checks that the terminal is as it was.
@@ -251,9 +299,14 @@ impl Session {
         self.end().0
     }
 
-    /// Waits for its end, checks that the terminal is as it was, and returns all output.
+    /// The process on the terminal.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Waits for its end and checks that nothing of the console is left on the terminal.
     #[track_caller]
-    fn end(mut self) -> (u32, Vec<u8>) {
+    pub(crate) fn check_given_back(&mut self) -> u32 {
         let status = self.child.wait().unwrap();
         while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
             self.take(&bytes);
@@ -262,6 +315,14 @@ impl Session {
         assert!(!screen.alternate_screen(), "still on the alternate screen");
         assert!(!screen.hide_cursor(), "the cursor is hidden");
         assert!(!screen.bracketed_paste(), "pastes are still bracketed");
+        status.exit_code()
+    }
+
+    /// Waits for its end, checks that the terminal is as it was, and returns all output.
+    #[track_caller]
+    fn end(mut self) -> (u32, Vec<u8>) {
+        let status = self.check_given_back();
+        let screen = self.screen.screen();
         assert!(self.raw.windows(8).any(|bytes| bytes == b"\x1b[?1049l"));
         assert!(
             !screen.contents().contains("panicked"),
@@ -280,12 +341,12 @@ impl Session {
                 mode.escape_ascii()
             );
         }
-        (status.exit_code(), self.raw)
+        (status, self.raw)
     }
 }
 
 /// A run's folder with the script's events and a picture for each of them.
-fn record_run(root: &Path) {
+pub(crate) fn record_run(root: &Path) {
     let shot = Screenshot::new(
         ScreenSize {
             width: 8,
