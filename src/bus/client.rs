@@ -71,6 +71,8 @@ async fn attach_with(socket: &Path, hello: Hello) -> Result<Source, BusError> {
     let may_command = role == Role::Operate;
     Ok(Source {
         run: welcome.run,
+        root: welcome.root,
+        profile: welcome.profile,
         state,
         items,
         pictures: Pictures(PicturePlace::Socket(pictures_sender)),

@@ -89,6 +89,9 @@ pub struct Welcome {
     pub root: PathBuf,
     /// The engine's process.
     pub pid: u32,
+    /// The run's profile with everything it stands on, TOML; older engines do not say it.
+    #[serde(default)]
+    pub profile: String,
     /// Whether it answers `WantTokens`; older engines skip it in silence.
     #[serde(default)]
     pub tokens: bool,

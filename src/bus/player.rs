@@ -73,6 +73,8 @@ impl Source {
             .expect("a process that starts can start a thread");
         Ok(Self {
             run: run.name(),
+            root: run.root().to_owned(),
+            profile: run.profile().unwrap_or_default(),
             state,
             items,
             pictures: Pictures::in_folder(run),

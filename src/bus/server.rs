@@ -219,6 +219,7 @@ async fn serve_client(stream: UnixStream, served: &Served) -> io::Result<()> {
         run: served.run.name(),
         root: served.run.root().to_owned(),
         pid: std::process::id(),
+        profile: served.run.profile().unwrap_or_default(),
         tokens: true,
     };
     write_json(&mut writer, FrameKind::Welcome, &welcome).await?;

@@ -1,7 +1,7 @@
 //! `Source`: a run to look at, wherever it is. In process, attached and recorded give the same
 //! state, the same items and the same pictures, so a console knows no difference.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -61,6 +61,10 @@ pub enum SourceItem {
 pub struct Source {
     /// The run's name.
     pub run: String,
+    /// Its folder, which need not be on this machine.
+    pub root: PathBuf,
+    /// Its profile with everything it stands on, TOML; empty where it cannot be had.
+    pub profile: String,
     /// The state to begin with.
     pub state: RunState,
     /// What comes after; ends when the run is over and all of it was received.
@@ -87,6 +91,8 @@ impl Source {
         tokio::spawn(forward(lines, sink.clone(), Arc::clone(&run), sender));
         Ok(Self {
             run: run.name(),
+            root: run.root().to_owned(),
+            profile: run.profile().unwrap_or_default(),
             state,
             items,
             pictures: Pictures(PicturePlace::Folder(run)),
@@ -101,6 +107,8 @@ impl Source {
         let (_, items) = mpsc::channel(1);
         Ok(Self {
             run: run.name(),
+            root: run.root().to_owned(),
+            profile: run.profile().unwrap_or_default(),
             state,
             items,
             pictures: Pictures::in_folder(run),
@@ -133,6 +141,8 @@ impl Source {
             .expect("a process that starts can start a thread");
         Ok(Self {
             run: run.name(),
+            root: run.root().to_owned(),
+            profile: run.profile().unwrap_or_default(),
             state,
             items,
             pictures: Pictures::in_folder(run),

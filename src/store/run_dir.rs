@@ -84,9 +84,14 @@ impl RunDir {
         lock_holder(&self.root)
     }
 
-    /// The resolved profile.
-    pub fn profile_path(&self) -> PathBuf {
+    fn profile_path(&self) -> PathBuf {
         self.root.join("profile.toml")
+    }
+
+    /// The text of the resolved profile.
+    pub fn profile(&self) -> Result<String, StoreError> {
+        let path = self.profile_path();
+        fs::read_to_string(&path).map_err(StoreError::io("read", &path))
     }
 
     /// Folder of the developer's log.

@@ -76,10 +76,7 @@ fn a_run_is_made_once_and_locked() {
     let (folder, run) = new_run();
     let root = folder.path().join("r");
     assert_eq!(run.name(), "r");
-    assert_eq!(
-        fs::read_to_string(run.profile_path()).unwrap(),
-        "seed = 1\n"
-    );
+    assert_eq!(run.profile().unwrap(), "seed = 1\n");
     run.create_log().unwrap();
     let error = RunDir::create(&root, "").unwrap_err();
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");

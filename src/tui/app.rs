@@ -2,7 +2,9 @@
 //!
 //! Plain data. `update` is the only one who changes it, `draw` reads it.
 
-use crate::event::{Command, RunState};
+use std::path::PathBuf;
+
+use crate::event::{Command, RunState, TrainerState};
 use crate::tui::changes::Changes;
 use crate::tui::debug::{DebugUi, ReplyEditor};
 use crate::tui::evals::EvalsUi;
@@ -315,6 +317,10 @@ pub struct LogsUi {
 pub struct UiState {
     /// Name shown for the run before its first event.
     pub title: String,
+    /// The run's folder, which need not be on this machine.
+    pub root: PathBuf,
+    /// The run's profile, TOML; empty where it is not known.
+    pub profile: String,
     /// Whether this is the demo, which ends with its console unless told otherwise.
     pub is_demo: bool,
     /// Where events come from.
@@ -392,6 +398,8 @@ impl App {
     pub fn new(run: RunState, title: &str, link: Link, theme: Theme) -> Self {
         let ui = UiState {
             title: title.to_owned(),
+            root: PathBuf::new(),
+            profile: String::new(),
             is_demo: false,
             link,
             lease: None,
@@ -447,6 +455,11 @@ impl App {
     /// Whether the run is at work and can be heard.
     pub fn is_alive(&self) -> bool {
         self.ui.link != Link::Recorded && self.ui.lost.is_none() && !self.run.is_over()
+    }
+
+    /// Whether it stands until an operator says otherwise, so that no events are due.
+    pub fn is_paused(&self) -> bool {
+        matches!(self.run.trainer, TrainerState::Paused(_))
     }
 
     /// How long ago the newest events arrived.

@@ -24,6 +24,7 @@ pub mod logs;
 pub mod outlet;
 pub mod page;
 pub mod picture;
+pub mod profile;
 pub mod prompt;
 pub mod replay;
 pub mod rollout;

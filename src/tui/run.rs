@@ -123,6 +123,8 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
     };
     let Source {
         run: _,
+        root,
+        profile,
         state,
         items,
         pictures,
@@ -130,6 +132,7 @@ pub fn run(source: Source, options: &Options) -> Result<Exit, TuiError> {
         player,
     } = source;
     let mut app = App::new(state, &options.title, link, theme);
+    (app.ui.root, app.ui.profile) = (root, profile);
     app.ui.is_demo = options.is_demo;
     app.ui.glyphs = options.glyphs;
     app.ui.keymap = options.keymap.clone();

@@ -10,7 +10,9 @@ use crate::bus::Pictures;
 use crate::event::{ReplyId, ReplyTokens};
 use crate::screen::decode_png;
 use crate::store::RunDir;
+use crate::tui::app::App;
 use crate::tui::changes::{Changes, changes};
+use crate::tui::profile::differences;
 use crate::tui::run::{TuiError, spawn};
 use crate::tui::train::Compared;
 use crate::types::{ImageHash, Screenshot};
@@ -21,8 +23,8 @@ const WAITING: usize = 16;
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
-    /// Read another run's iterations: its folder, or its name in `runs`.
-    Compare(PathBuf),
+    /// Read another run's iterations.
+    Compare(OtherRun),
     /// Write a text into a new file.
     Write {
         /// Which.
@@ -39,13 +41,46 @@ pub enum Job {
     },
     /// Read a reply's tokens.
     Tokens(ReplyId),
-    /// Read the profile of a run, or what differs between those of two runs.
-    Profile {
-        /// The run's folder, or its name in `runs`.
-        run: PathBuf,
+    /// Find what differs between a run's profile and another run's.
+    ProfileDiff {
+        /// The run's name.
+        name: String,
+        /// Its profile, TOML.
+        profile: String,
         /// The other one.
-        other: Option<PathBuf>,
+        other: OtherRun,
     },
+}
+
+/// A run that an operator names beside the one shown: by its folder, by its name beside the run
+/// shown, or by its name in `runs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherRun {
+    /// As it was typed.
+    pub typed: PathBuf,
+    /// Where the run shown lies.
+    pub beside: PathBuf,
+}
+
+impl OtherRun {
+    /// As it was typed on this console.
+    pub fn named(app: &App, typed: &str) -> Self {
+        let beside = app.ui.root.parent().unwrap_or(Path::new(""));
+        Self {
+            typed: typed.into(),
+            beside: beside.to_owned(),
+        }
+    }
+
+    fn open(&self) -> Result<RunDir, String> {
+        let places = [PathBuf::new(), self.beside.clone(), PathBuf::from("runs")];
+        let mut folders = places.iter().map(|place| place.join(&self.typed));
+        let folder = folders.find(|folder| folder.exists());
+        let folder = folder.unwrap_or_else(|| self.typed.clone());
+        RunDir::open(&folder).map_err(|error| {
+            format!("{error}; write the folder of a run, or its name beside this one or in runs")
+        })
+    }
 }
 
 /// What came of a job.
@@ -123,7 +158,11 @@ fn perform(job: Job, pictures: &Pictures) -> Worked {
             let tokens = pictures.tokens_blocking(reply);
             Worked::Tokens(reply, tokens.map_err(|error| error.to_string()))
         }
-        Job::Profile { run, other } => profile(&run, other.as_deref())
+        Job::ProfileDiff {
+            name,
+            profile,
+            other,
+        } => profile_diff(&name, &profile, &other)
             .map_or_else(Worked::Failed, |(title, lines)| Worked::Text(title, lines)),
     }
 }
@@ -167,20 +206,8 @@ fn write_new(path: &Path, text: &str) -> Worked {
     ))
 }
 
-/// A run by its folder, or by its name in `runs`.
-fn open(run: &Path) -> Result<RunDir, String> {
-    let named = Path::new("runs").join(run);
-    let folder = if run.exists() { run } else { &named };
-    RunDir::open(folder).map_err(|error| {
-        format!(
-            "{error}; write the folder of a run, or its name in {}",
-            named.parent().unwrap_or(Path::new("runs")).display()
-        )
-    })
-}
-
-fn compared(run: &Path) -> Result<Compared, String> {
-    let run = open(run)?;
+fn compared(run: &OtherRun) -> Result<Compared, String> {
+    let run = run.open()?;
     let state = run.state().map_err(|error| error.to_string())?;
     if state.history.is_empty() && state.evaluations.is_empty() {
         return Err(format!(
@@ -195,98 +222,19 @@ fn compared(run: &Path) -> Result<Compared, String> {
     })
 }
 
-fn profile_of(run: &RunDir) -> Result<String, String> {
-    let path = run.profile_path();
-    std::fs::read_to_string(&path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-fn profile(run: &Path, other: Option<&Path>) -> Result<(String, Vec<String>), String> {
-    let run = open(run)?;
-    let own = profile_of(&run)?;
-    let Some(other) = other else {
-        let lines = own.lines().map(str::to_owned).collect();
-        return Ok((format!("Profile of {}", run.name()), lines));
-    };
-    let other = open(other)?;
-    let lines = profile_differences(&own, &profile_of(&other)?)?;
-    let title = format!("Profile: {} (-) and {} (+)", other.name(), run.name());
-    Ok((title, lines))
-}
-
-/// Keys whose values differ: the other run's value, then this run's.
-fn profile_differences(own: &str, other: &str) -> Result<Vec<String>, String> {
-    let flat = |text: &str| -> Result<Vec<(String, String)>, String> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| error.to_string())?;
-        let mut flat = Vec::new();
-        flatten("", &toml::Value::Table(table), &mut flat);
-        Ok(flat)
-    };
-    let (own, other) = (flat(own)?, flat(other)?);
-    let value = |all: &[(String, String)], key: &str| {
-        let found = all.iter().find(|(known, _)| known == key);
-        found.map(|(_, value)| value.clone())
-    };
-    let mut keys: Vec<&String> = own.iter().chain(&other).map(|(key, _)| key).collect();
-    keys.sort();
-    keys.dedup();
-    let mut lines = Vec::new();
-    for key in keys {
-        let (mine, theirs) = (value(&own, key), value(&other, key));
-        if mine == theirs {
-            continue;
-        }
-        lines.push(key.clone());
-        lines.push(format!("  - {}", theirs.as_deref().unwrap_or("not set")));
-        lines.push(format!("  + {}", mine.as_deref().unwrap_or("not set")));
-    }
-    if lines.is_empty() {
-        lines.push("Both profiles are the same.".to_owned());
-    }
-    Ok(lines)
-}
-
-fn flatten(prefix: &str, value: &toml::Value, flat: &mut Vec<(String, String)>) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                let dot = if prefix.is_empty() { "" } else { "." };
-                flatten(&format!("{prefix}{dot}{key}"), value, flat);
-            }
-        }
-        value => flat.push((prefix.to_owned(), value.to_string())),
-    }
+fn profile_diff(name: &str, own: &str, other: &OtherRun) -> Result<(String, Vec<String>), String> {
+    let other = other.open()?;
+    let theirs = other.profile().map_err(|error| error.to_string())?;
+    let lines = differences(own, &theirs)?;
+    Ok((
+        format!("Profile: {} (-) and {name} (+)", other.name()),
+        lines,
+    ))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Worked, profile_differences, write_new};
-
-    #[test]
-    fn profiles_differ_by_key() {
-        let own = "[grpo]\nclip_low = 0.2\nepochs = 1\n[replay]\nenabled = true\n";
-        let other = "[grpo]\nclip_low = 0.3\nepochs = 1\n[eval]\nevery = 5\n";
-        let lines = profile_differences(own, other).unwrap();
-        let expected = [
-            "eval.every",
-            "  - 5",
-            "  + not set",
-            "grpo.clip_low",
-            "  - 0.3",
-            "  + 0.2",
-            "replay.enabled",
-            "  - not set",
-            "  + true",
-        ];
-        assert_eq!(lines, expected);
-        assert_eq!(
-            profile_differences(own, own).unwrap(),
-            ["Both profiles are the same."]
-        );
-        assert!(profile_differences(own, "[").is_err());
-    }
+    use super::{Worked, write_new};
 
     #[test]
     fn a_file_that_exists_is_kept() {

@@ -19,6 +19,8 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::pty::Session;
 use crate::synthetic::{image, iteration, run, run_started};
 
+const PROFILE: &str = "[run]\nseed = 1\n";
+
 /// An engine without an engine: a run folder, its sink, its socket, its commands.
 pub(crate) struct Engine {
     pub(crate) folder: tempfile::TempDir,
@@ -33,7 +35,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let run_dir = RunDir::create(&folder.path().join("runs/demo-1"), "").unwrap();
+        let run_dir = RunDir::create(&folder.path().join("runs/demo-1"), PROFILE).unwrap();
         let sink = EventSink::start(&run_dir, run_started()).unwrap();
         let (controller, inbox) = control(sink.clone(), 0);
         let socket = folder.path().join("sockets/demo-1.sock");
@@ -248,6 +250,7 @@ async fn a_forwarded_socket_is_as_good_as_the_engines_own() {
     let relay = tokio::spawn(forward(listener, engine.socket.clone()));
     let mut source = attach_seated(&near, "li@laptop").await.unwrap();
     lease_when(&mut source, |lease| lease.yours).await;
+    assert_eq!(source.profile, PROFILE);
     assert_eq!(source.pictures.png(&image(1)).await.unwrap(), png);
     let missing = source
         .pictures

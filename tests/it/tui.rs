@@ -692,6 +692,22 @@ fn a_lost_connection_shows_in_the_header_until_news_come() {
 }
 
 #[test]
+fn silence_is_news_only_of_a_run_at_work() {
+    for (trainer, is_told) in [
+        (TrainerState::Running, true),
+        (TrainerState::Pausing(SafePoint::Batch), true),
+        (TrainerState::Paused(SafePoint::Batch), false),
+    ] {
+        let mut app = app(ColorDepth::None);
+        app.run.trainer = trainer;
+        update(&mut app, Input::Heard);
+        update(&mut app, Input::Clock(9_000));
+        let text = text_of(&draw_at(&mut app, 120, 40));
+        assert_eq!(text.contains("no news 9s"), is_told, "{trainer:?}: {text}");
+    }
+}
+
+#[test]
 fn time_goes_on_only_while_the_run_is_heard() {
     let mut app = app(ColorDepth::None);
     let before = app.run_now_ms();

@@ -1,12 +1,13 @@
 //! The Logs screen: filter, search, level, source; to the episode, to the cause. Profiles.
 
-use std::path::PathBuf;
-
 use crate::tui::app::{App, LogSource, Overlay, Screen};
 use crate::tui::logs::{LogFilter, LogLevel, first_cause, found_row, log_rows};
+use crate::tui::page::Page;
+use crate::tui::profile::page_lines;
+use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::update::Effect;
-use crate::tui::work::Job;
+use crate::tui::work::{Job, OtherRun};
 
 use super::navigate::go_to;
 
@@ -149,14 +150,27 @@ pub(super) fn cause(app: &mut App, _: &str) -> Vec<Effect> {
 
 /// Shows the run's profile, or what differs from another run's.
 pub(super) fn profile(app: &mut App, argument: &str) -> Vec<Effect> {
+    if app.ui.profile.is_empty() {
+        let text = "the engine does not tell the run's profile; it is profile.toml in its folder";
+        app.say(Role::Danger, text);
+        return Vec::new();
+    }
     let other = match argument.split_once(' ').unwrap_or((argument, "")) {
-        ("", _) => None,
-        ("diff", run) if !run.trim().is_empty() => Some(PathBuf::from(run.trim())),
+        ("", _) => {
+            let lines = page_lines(&app.ui.profile, &app.run.settings.changed);
+            let title = format!("Profile of {}", one_line(app.run_name()));
+            app.ui.overlay = Some(Overlay::Page(Page::of_text(title, &lines)));
+            return Vec::new();
+        }
+        ("diff", run) if !run.trim().is_empty() => OtherRun::named(app, run.trim()),
         _ => {
             app.say(Role::Danger, "write profile, or: profile diff RUN");
             return Vec::new();
         }
     };
-    let run = PathBuf::from(app.run_name());
-    vec![Effect::Work(Job::Profile { run, other })]
+    vec![Effect::Work(Job::ProfileDiff {
+        name: app.run_name().to_owned(),
+        profile: app.ui.profile.clone(),
+        other,
+    })]
 }

@@ -7,7 +7,7 @@ use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::train::{RATIOS, csv};
 use crate::tui::update::Effect;
-use crate::tui::work::Job;
+use crate::tui::work::{Job, OtherRun};
 
 /// Fewest iterations a chart shows.
 const MIN_WINDOW: usize = 10;
@@ -65,7 +65,7 @@ pub(super) fn compare(app: &mut App, argument: &str) -> Vec<Effect> {
         return Vec::new();
     }
     app.say(Role::Muted, format!("reading {}", one_line(argument)));
-    vec![Effect::Work(Job::Compare(PathBuf::from(argument)))]
+    vec![Effect::Work(Job::Compare(OtherRun::named(app, argument)))]
 }
 
 /// Writes all iterations into a file of comma-separated values.

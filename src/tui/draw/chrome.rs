@@ -82,7 +82,7 @@ fn connection(app: &App, room: usize) -> Vec<(String, Role)> {
     let silent_ms = app.ui.now_ms.saturating_sub(app.ui.alive_ms);
     if app.is_alive() && silent_ms >= SILENT_MS {
         pieces.push((format!("silent {}", figures::age(silent_ms)), Role::Danger));
-    } else if app.is_alive() && app.silence_ms() >= QUIET_MS {
+    } else if app.is_alive() && !app.is_paused() && app.silence_ms() >= QUIET_MS {
         pieces.push((
             format!("no news {}", figures::age(app.silence_ms())),
             Role::Muted,

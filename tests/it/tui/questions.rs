@@ -20,10 +20,13 @@ use arpo::tui::work::Job;
 use super::debugger::{candidate, held, propose};
 use super::{app, draw_at, event, press, text_of};
 
+const PROFILE: &str = "[sampling]\ntemperature = 1.0\n";
+
 /// Presses at most five keys and returns what is shown then.
 fn ask(keys: &str) -> String {
     assert!(keys.split_whitespace().count() <= 5, "{keys}");
     let mut app = app(ColorDepth::None);
+    PROFILE.clone_into(&mut app.ui.profile);
     press(&mut app, keys);
     text_of(&draw_at(&mut app, 120, 40))
 }
@@ -74,6 +77,29 @@ fn whether_replay_was_used() {
 #[test]
 fn how_training_goes() {
     check_answer("3", &["reward", "dead"]);
+}
+
+#[test]
+fn how_often_fail_was_right() {
+    check_answer("4", &["FAIL r/w", "-.10     1/2"]);
+}
+
+#[test]
+fn how_many_tokens_are_left() {
+    check_answer("g x g x", &["tokens used", " left"]);
+}
+
+#[test]
+fn how_ratios_are_spread() {
+    check_answer("3", &["Ratios", "≥1.22"]);
+}
+
+#[test]
+fn what_changed_in_the_profile() {
+    check_answer(
+        "g p",
+        &["Changed while it runs", "sampling.temperature = 1.0 -> 0.9"],
+    );
 }
 
 /// Keys, or a line typed into the palette, that run a command; and what must come of it.
@@ -444,8 +470,8 @@ const SCRIPTS: &[Script] = &[
     script("palette", ":", |app, _| {
         matches!(app.ui.overlay, Some(Overlay::Prompt(_)))
     }),
-    script("profile", ": p r o f i l e enter", |_, effects| {
-        matches!(effects, [Effect::Work(Job::Profile { other: None, .. })])
+    script("profile", ": p r o f i l e enter", |app, _| {
+        matches!(app.ui.overlay, Some(Overlay::Page(_)))
     }),
     script("theme", ": t h e m e space l i g enter", |app, _| {
         app.ui.message.is_none()
@@ -495,6 +521,7 @@ const SCRIPTS: &[Script] = &[
 /// A live run that holds the lease, or a recorded one with a time line.
 fn app_for(command: &str) -> App {
     let mut app = app(ColorDepth::None);
+    PROFILE.clone_into(&mut app.ui.profile);
     if COMMANDS
         .iter()
         .any(|row| row.name == command && row.scope == Scope::Held)

@@ -7,7 +7,7 @@ use arpo::tui::evals::EvalKey;
 use arpo::tui::theme::ColorDepth;
 use arpo::tui::train::Compared;
 use arpo::tui::update::{Effect, Input, update};
-use arpo::tui::work::{Job, Worked};
+use arpo::tui::work::{Job, OtherRun, Worked};
 use arpo::types::{Iteration, Point};
 
 use super::{app, draw_at, press, text_of};
@@ -68,7 +68,10 @@ fn stored_successes_are_pinned_dropped_and_looked_through() {
 fn another_run_is_read_off_the_drawing_thread_and_drawn() {
     let mut app = app(ColorDepth::None);
     let effects = press(&mut app, "3 : c o m p a r e space x enter");
-    assert_eq!(effects, [Effect::Work(Job::Compare("x".into()))]);
+    assert_eq!(
+        effects,
+        [Effect::Work(Job::Compare(OtherRun::named(&app, "x")))]
+    );
     let mut history = app.run.history.clone();
     for report in &mut history {
         report.reward_mean.0 = 0.1;
@@ -165,10 +168,16 @@ fn logs_are_filtered_searched_and_lead_to_the_episode() {
     assert!(app.ui.logs.filter.is_none());
     press(&mut app, "esc ctrl-f c r a s h enter enter");
     assert_eq!(app.ui.screen, Screen::Rollout);
+    let own = "[grpo]\nclip_low = 0.2\n";
+    (app.ui.root, app.ui.profile) = ("/data/runs/demo-1129-1631".into(), own.to_owned());
     let effects = press(&mut app, ": p r o f i l e space d i f f space b enter");
-    let job = Job::Profile {
-        run: "demo-1129-1631".into(),
-        other: Some("b".into()),
+    let job = Job::ProfileDiff {
+        name: "demo-1129-1631".to_owned(),
+        profile: own.to_owned(),
+        other: OtherRun {
+            typed: "b".into(),
+            beside: "/data/runs".into(),
+        },
     };
     assert_eq!(effects, [Effect::Work(job)]);
     let lines = vec!["grpo.clip_low".to_owned(), "  - 0.3".to_owned()];

@@ -14,10 +14,10 @@ pub(super) const ROWS: &[CommandRow] = &[
     ),
     row(
         "profile",
-        &[],
+        &["g p"],
         GLOBAL,
         "",
-        "Show the run's profile, or what differs from another run's.",
+        "Show what was changed of the run's profile and all of it, or how another run's differs.",
         logs::profile,
     )
     .takes("[diff RUN]"),
