@@ -14,9 +14,9 @@ use arpo::store::RunDir;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::pty::Session;
+use crate::pty::{Plays, Session};
 
-const SMALL: [&str; 10] = [
+pub(crate) const SMALL: [&str; 10] = [
     "-p",
     "profiles/demo.toml",
     "--set",
@@ -272,44 +272,31 @@ async fn an_evaluation_beside_training_equals_arpo_eval_and_leaves_what_is_learn
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let ctl = |words: &[&str]| arpo(&sockets, &[&["ctl", "watched"], words].concat());
-    let beside = [
-        &[
-            "evaluate",
-            "--desktops",
-            "2",
-            "--checkpoint",
-            "assets/agent",
-        ],
-        &conditions[..],
-    ];
-    let (code, answer) = ctl(&beside.concat());
-    assert_eq!(
-        (code, &answer["status"]),
-        (Some(0), &json!("done")),
-        "{answer}"
-    );
+    let arguments = ["attach", socket.to_str().unwrap()];
+    let mut console = Session::start_on(Plays::Xterm, (40, 120), &arguments, &[]);
+    console.wait_for("rw:you");
+    console.press("4");
+    console.wait_for("e evaluate");
+    console.press(&format!(":evaluate {tasks}\r"));
+    console.wait_for("enter launches");
+    // Weights; past protocol and tasks, trials, temperature and seed; past when, desktops.
+    console.press("assets/agent\t\t\t\x152\t\x150.6\t\x157\t\t\x152");
+    console.wait_for("takes 2 of 6 desktops");
+    console.press("\r");
+    console.wait_for("8 scored");
 
     // In the last iteration: one is cancelled, and one episode killed while all stand.
     let state = until(&socket, |state| state.history.len() == 2).await;
     assert_eq!(state.evaluations[0].status, EvaluationStatus::Finished);
     assert_eq!(ctl(&["pause"]).0, Some(0));
-    let many = [
-        "evaluate",
-        "--desktops",
-        "1",
-        "--trials",
-        "500",
-        "--tasks",
-        &tasks,
-        "--no-wait",
-    ];
-    let (code, answer) = ctl(&many);
-    assert_eq!(
-        (code, &answer["status"]),
-        (Some(0), &json!("accepted")),
-        "{answer}"
-    );
-    assert_eq!(ctl(&["cancel-evaluation", "2"]).0, Some(0));
+    console.press("e");
+    console.wait_for("enter launches");
+    console.press("\t\t\t\x15500\t\t\t\t\x151\r");
+    console.wait_for("0/2000");
+    console.press(":cancel-evaluation 2\r");
+    console.wait_for("#2 with 0 of 2000 trials done");
+    console.press("y");
+    console.wait_for("cancelled");
     let held = |state: &RunState| {
         matches!(state.trainer, TrainerState::Paused(_)) && state.episodes_in_flight() > 0
     };
@@ -322,6 +309,9 @@ async fn an_evaluation_beside_training_equals_arpo_eval_and_leaves_what_is_learn
     assert_eq!(ctl(&["kill", &killed.to_string()]).0, Some(0));
     assert_eq!(ctl(&["resume"]).0, Some(0));
     assert_eq!(closing_figures(engine)["status"], "finished");
+    console.wait_for("ended");
+    console.press("q");
+    assert_eq!(console.check_restored(), 0);
 
     let watched = RunDir::open(Path::new(&path("watched"))).unwrap();
     let state = watched.state().unwrap();

@@ -6,6 +6,8 @@ mod actions;
 mod attach;
 mod bench;
 mod bytes;
+#[cfg(feature = "torch")]
+mod console;
 mod ctl;
 mod debugger;
 mod doctor;
