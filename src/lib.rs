@@ -6,6 +6,7 @@ pub mod action;
 pub mod config;
 pub mod event;
 pub mod grpo;
+pub mod http;
 pub mod screen;
 
 pub mod bus;

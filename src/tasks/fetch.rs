@@ -11,13 +11,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE, RETRY_AFTER,
-    TRANSFER_ENCODING,
 };
-use reqwest::{Client, Response, StatusCode, Version};
+use reqwest::{Client, Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
+use crate::http;
 use crate::store::StoreError;
 use crate::tasks::cache::{FileRecord, FillingCache, hash_file};
 use crate::tasks::{FileState, Manifest, TasksError};
@@ -109,18 +109,6 @@ struct Notes {
     total: Option<u64>,
 }
 
-/// The client that all HTTP goes through: the operator's proxies, the machine's certificates.
-pub fn http_client(stall: Duration) -> Result<Client, TasksError> {
-    // Fails where it is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .user_agent(concat!("arpo/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(stall)
-        .read_timeout(stall)
-        .build()
-        .map_err(TasksError::Client)
-}
-
 /// Fetches what of `urls` is not in the cache yet. One file's failure stops no other; a full disk
 /// stops all.
 pub async fn fetch(
@@ -129,7 +117,7 @@ pub async fn fetch(
     options: &FetchOptions,
     progress: &dyn Fn(Progress<'_>),
 ) -> Result<FetchReport, TasksError> {
-    let client = http_client(options.stall)?;
+    let client = http::web_client(options.stall).map_err(TasksError::Client)?;
     let mut report = FetchReport::default();
     let mut jobs = Vec::new();
     for url in urls {
@@ -270,7 +258,7 @@ impl Transfer<'_> {
             StatusCode::OK => {
                 check_encoding(headers)?;
                 let total = response.content_length();
-                if total.is_none() && !has_own_end(response) {
+                if total.is_none() && !http::has_own_end(response) {
                     let reason = "the server does not say how long the file is";
                     return Err(Failure::Final(reason.to_owned()));
                 }
@@ -376,15 +364,9 @@ fn again(reason: &str) -> Failure {
     Failure::Passing(reason.to_owned(), None)
 }
 
-/// A failed connection or a cut one, with its causes: the client's own words name only itself.
+/// A failed connection or a cut one.
 fn passing(error: &reqwest::Error) -> Failure {
-    let mut reason = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        reason = format!("{reason}: {error}");
-        cause = error.source();
-    }
-    Failure::Passing(reason, None)
+    Failure::Passing(http::with_causes(error), None)
 }
 
 /// What a status that is no success means.
@@ -431,11 +413,6 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Failure> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Whether the end of the content is marked, so that a cut is noticed without a length.
-fn has_own_end(response: &Response) -> bool {
-    response.version() >= Version::HTTP_2 || response.headers().contains_key(TRANSFER_ENCODING)
 }
 
 #[cfg(test)]

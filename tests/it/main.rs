@@ -13,6 +13,7 @@ mod debugger;
 mod doctor;
 #[cfg(feature = "torch")]
 mod live;
+mod loopback;
 mod pictures;
 mod profiles;
 mod prompt;

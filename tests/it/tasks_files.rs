@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
@@ -13,6 +11,7 @@ use arpo::tasks::fetch::{FetchOptions, FetchReport, fetch};
 use arpo::tasks::{FileCache, FileState, Manifest};
 use serde_json::{Value, json};
 
+use crate::loopback::{self, Request};
 use crate::tasks::{arpo, json_of};
 
 const HUGGING_FACE: &str = "https://huggingface.co";
@@ -46,27 +45,21 @@ struct Server {
     in_hand: Arc<Mutex<(usize, usize)>>,
 }
 
-type Scripts = Arc<Mutex<BTreeMap<String, VecDeque<Reply>>>>;
+type Scripts = Mutex<BTreeMap<String, VecDeque<Reply>>>;
 
 impl Server {
     /// The last reply of a script is given for ever.
     fn start(scripts: &[(&str, &[Reply])]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let own = scripts
             .iter()
             .map(|(path, replies)| ((*path).to_owned(), replies.iter().cloned().collect()));
-        let scripts: Scripts = Arc::new(Mutex::new(own.collect()));
+        let scripts: Scripts = Mutex::new(own.collect());
         let in_hand = Arc::new(Mutex::new((0, 0)));
         let (heard, busy) = (Arc::clone(&seen), Arc::clone(&in_hand));
-        std::thread::spawn(move || {
-            for connection in listener.incoming() {
-                let (scripts, heard) = (Arc::clone(&scripts), Arc::clone(&heard));
-                let busy = Arc::clone(&busy);
-                std::thread::spawn(move || answer(connection.unwrap(), &scripts, &heard, &busy));
-            }
-        });
+        let address =
+            loopback::serve(move |request| Some(answer(request, &scripts, &heard, &busy)));
+        let url = format!("http://{address}");
         Self { url, seen, in_hand }
     }
 
@@ -76,29 +69,13 @@ impl Server {
 }
 
 fn answer(
-    mut connection: TcpStream,
+    request: &Request,
     scripts: &Scripts,
     heard: &Mutex<Vec<String>>,
     in_hand: &Mutex<(usize, usize)>,
-) {
-    let mut head = Vec::new();
-    for line in BufReader::new(connection.try_clone().unwrap()).lines() {
-        match line {
-            Ok(line) if !line.is_empty() => head.push(line),
-            _ => break,
-        }
-    }
-    let Some(path) = head.first().and_then(|line| line.split(' ').nth(1)) else {
-        return;
-    };
-    let header = |name: &str| {
-        let own = head.iter().find_map(|line| {
-            let (key, value) = line.split_once(": ")?;
-            key.eq_ignore_ascii_case(name).then(|| value.to_owned())
-        });
-        own.unwrap_or_default()
-    };
-    let (range, tag) = (header("range"), header("if-range"));
+) -> Vec<u8> {
+    let path = request.path();
+    let (range, tag) = (request.header("range"), request.header("if-range"));
     let count = |change: fn(usize) -> usize| {
         let mut in_hand = in_hand.lock().unwrap();
         in_hand.0 = change(in_hand.0);
@@ -121,11 +98,10 @@ fn answer(
         .strip_prefix("bytes=")
         .and_then(|range| range.strip_suffix('-'));
     let start: usize = start.map_or(0, |start| start.parse().unwrap());
-    let bytes = reply_bytes(&reply.unwrap(), start, &tag);
+    let bytes = reply_bytes(&reply.unwrap(), start, tag);
     // Before the last byte: the client asks for the next file at once.
     count(|busy| busy - 1);
-    // The other side may have hung up; it is the one that is tested.
-    let _ = connection.write_all(&bytes);
+    bytes
 }
 
 fn reply_bytes(reply: &Reply, start: usize, if_range: &str) -> Vec<u8> {
