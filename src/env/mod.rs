@@ -1,8 +1,10 @@
 //! Desktops: what an episode runs on.
 //!
-//! `Environment` has two implementations, `simulated` and (later) `guest`. It does not know
-//! what a reward is: the evaluator asks it questions through `probe`.
+//! `Environment` has two implementations, `simulated` and (later) one over `guest`, the client of
+//! a real desktop's server. It does not know what a reward is: the evaluator asks it questions
+//! through `probe`.
 
+pub mod guest;
 pub mod simulated;
 
 use std::time::Duration;

@@ -16,6 +16,10 @@ pub struct Request {
 }
 
 impl Request {
+    pub fn method(&self) -> &str {
+        self.head[0].split(' ').next().unwrap()
+    }
+
     pub fn path(&self) -> &str {
         self.head[0].split(' ').nth(1).unwrap()
     }

@@ -11,6 +11,7 @@ mod console;
 mod ctl;
 mod debugger;
 mod doctor;
+mod guest;
 #[cfg(feature = "torch")]
 mod live;
 mod loopback;

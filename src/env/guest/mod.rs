@@ -1,0 +1,135 @@
+//! A client of OSWorld's guest server: what can be asked of a real desktop over HTTP.
+//!
+//! Invariants: no answer is read before its status and its kind are looked at; every question has
+//! a deadline; what changes the desktop is sent once, whatever comes of it (a lost answer is
+//! `GuestError::is_outcome_unknown`); text of a model or a task is never part of a program.
+//!
+//! Knows neither how a machine is started, reverted or stopped, nor tasks: those are above.
+
+mod call;
+mod error;
+mod health;
+mod input;
+mod python;
+mod reply;
+mod routes;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub use error::{Asked, GuestError};
+pub use health::{Health, Layer};
+pub use reply::{Child, Command, Entry, Output, Patience, Verification};
+
+use crate::http;
+use crate::types::ScreenSize;
+
+/// How a guest is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestOptions {
+    /// What its screen has to be.
+    pub screen: ScreenSize,
+    /// For a connection.
+    pub connect_deadline: Duration,
+    /// For an ordinary answer, all tries together; added to the server's own limit where it has
+    /// one.
+    pub deadline: Duration,
+    /// For what takes long on a full desktop: accessibility, terminal, folders.
+    pub slow_deadline: Duration,
+    /// For a file.
+    pub transfer_deadline: Duration,
+    /// Tries of a question that changes nothing.
+    pub tries: u32,
+    /// Wait before the second; doubled before each further one.
+    pub backoff: Duration,
+    /// Bytes of an answer that is kept in memory.
+    pub max_answer_bytes: u64,
+    /// Bytes of a file or a recording.
+    pub max_file_bytes: u64,
+    /// Screenshots after which the server has to be started anew.
+    pub max_screenshots: u32,
+}
+
+impl GuestOptions {
+    /// For OSWorld's own server on a machine of its size.
+    pub fn new(screen: ScreenSize) -> Self {
+        Self {
+            screen,
+            connect_deadline: Duration::from_secs(5),
+            deadline: Duration::from_secs(15),
+            slow_deadline: Duration::from_secs(120),
+            transfer_deadline: Duration::from_secs(600),
+            // 0.5 + 1 + 2 + 4 s: longer than a restart of the server takes, which is 5 s.
+            tries: 5,
+            backoff: Duration::from_millis(500),
+            max_answer_bytes: 256 << 20,
+            max_file_bytes: 4 << 30,
+            // It loses one of the display's 256 clients with each; other programs need some.
+            max_screenshots: 200,
+        }
+    }
+}
+
+/// A desktop's server.
+#[derive(Debug)]
+pub struct Guest {
+    address: String,
+    client: reqwest::Client,
+    options: GuestOptions,
+    /// Since the server's start.
+    screenshots: AtomicU32,
+    screenshot_turn: tokio::sync::Mutex<()>,
+}
+
+impl Guest {
+    /// The server at `HOST:PORT`. Does not ask it anything yet.
+    pub fn new(address: impl Into<String>, options: GuestOptions) -> Result<Self, GuestError> {
+        let address = address.into();
+        let client = http::direct_client(options.connect_deadline);
+        let client = client.map_err(|error| GuestError::Client {
+            address: address.clone(),
+            reason: http::with_causes(&error),
+        })?;
+        Ok(Self {
+            address,
+            client,
+            options,
+            screenshots: AtomicU32::new(0),
+            screenshot_turn: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// Where it is, `HOST:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How it is asked.
+    pub fn options(&self) -> &GuestOptions {
+        &self.options
+    }
+
+    /// Screenshots asked for since the server's start.
+    pub fn screenshots(&self) -> u32 {
+        self.screenshots.load(Ordering::Relaxed)
+    }
+
+    /// Whether the server has to be started anew before many more screenshots: the original never
+    /// closes a display connection that each opens, and dies of it after about 250. To be done
+    /// between two steps, followed by `restarted`.
+    pub fn needs_restart(&self) -> bool {
+        self.screenshots() >= self.options.max_screenshots
+    }
+
+    /// Tells that the server was started anew, alone or with its machine.
+    pub fn restarted(&self) {
+        self.screenshots.store(0, Ordering::Relaxed);
+    }
+
+    fn count_screenshot(&self) {
+        self.screenshots.fetch_add(1, Ordering::Relaxed);
+    }
+}
