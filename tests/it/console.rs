@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use arpo::bus::{Role, SourceItem, attach, probe};
 use arpo::event::{
-    Command, CommandStatus, DebugCommand, Decision, EpisodeState, EvaluationStatus, Purpose,
-    RunState, TrainerState,
+    Command, CommandStatus, DebugCommand, Decision, EpisodeState, EvaluationStatus, EventKind,
+    Purpose, RunState, TrainerState,
 };
+use arpo::store::RunDir;
 use arpo::tui::commands::COMMANDS;
 use arpo::tui::fleet::episode_name;
+use arpo::types::EpisodeId;
 use portable_pty::CommandBuilder;
 use regex::Regex;
 
@@ -448,6 +450,8 @@ const ACTS: &[&[Act]] = &[
     RUNNING, LOOKING, READING, MEASURING, DECIDING, LEAVING, REPLAYED,
 ];
 
+type Ids = BTreeSet<EpisodeId>;
+
 /// The run as the engine tells it, followed beside the console.
 #[derive(Clone)]
 struct Follower(Arc<(Mutex<RunState>, Condvar)>);
@@ -638,6 +642,28 @@ fn below_the_header(session: &Session) -> (String, Vec<Looks>) {
     (text, session.looks(2))
 }
 
+/// What a person touched, and what went back to a step, is never learned from.
+fn check_what_was_learned(run: &Path) {
+    let (mut touched, mut branched, mut learned) = <(Ids, Ids, Ids)>::default();
+    for event in RunDir::open(run).unwrap().read_events(0).unwrap() {
+        match event.unwrap().kind {
+            EventKind::EpisodeReleased(released) if released.human_touched => {
+                touched.insert(released.episode);
+            }
+            EventKind::EpisodeBranched(branch) => {
+                branched.insert(branch.episode);
+            }
+            EventKind::EpisodeLearned { episode, .. } => {
+                learned.insert(episode);
+            }
+            _ => {}
+        }
+    }
+    assert!(!touched.is_empty() && !branched.is_empty() && !learned.is_empty());
+    let apart: Ids = &touched | &branched;
+    assert!(apart.is_disjoint(&learned), "{apart:?}");
+}
+
 #[test]
 fn every_screen_and_every_command_on_a_run_of_the_demo() {
     let mut stage = Stage::new();
@@ -648,6 +674,7 @@ fn every_screen_and_every_command_on_a_run_of_the_demo() {
     for act in acts() {
         stage.play(act);
     }
+    check_what_was_learned(&stage.folder.path().join("runs/everything"));
     stage.session.press("exit\r");
     stage.session.check_restored();
 }
