@@ -5,16 +5,21 @@
 //! into an outcome. Metrics are a table of named functions, as OSWorld's task files name them.
 //! Whether the agent rightly declared a task infeasible is none of a metric's business.
 
-mod metrics;
+pub mod found;
+pub mod metrics;
 pub mod protocol;
 pub mod registry;
 
+#[cfg(test)]
+mod differential_tests;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use found::Found;
+use metrics::{Call, MetricError};
+use serde_json::{Map, Value};
 
 use crate::env::{EnvError, Environment, Probe, ProbeBody};
 use crate::types::{OneOrMany, Task};
@@ -48,6 +53,17 @@ pub enum EvaluatorError {
         /// What is wrong in the file, and what would be right.
         reason: String,
     },
+    /// What the desktop shows is nothing that the metric can judge; OSWorld gives no score either.
+    #[error("evaluator of task {task}: {metric} found what {source}")]
+    Judging {
+        /// Which task.
+        task: String,
+        /// Which metric.
+        metric: String,
+        /// What it met.
+        #[source]
+        source: MetricError,
+    },
 }
 
 impl EvaluatorError {
@@ -55,7 +71,7 @@ impl EvaluatorError {
     pub fn elapsed(&self) -> Duration {
         match self {
             EvaluatorError::Environment { source, .. } => source.elapsed(),
-            EvaluatorError::Spec { .. } => Duration::ZERO,
+            EvaluatorError::Spec { .. } | EvaluatorError::Judging { .. } => Duration::ZERO,
         }
     }
 }
@@ -83,7 +99,15 @@ pub async fn evaluate(
             task: task.id.0.clone(),
             reason,
         };
-        let metric = metrics::find(func).map_err(spec)?;
+        let unscored = |error: MetricError| match error {
+            MetricError::Rules(reason) => spec(reason),
+            MetricError::Raised(_) => EvaluatorError::Judging {
+                task: task.id.0.clone(),
+                metric: func.clone(),
+                source: error,
+            },
+        };
+        let metric = metrics::find(func).map_err(unscored)?;
         let result = getter(task.evaluator.result.as_ref(), i, "result").map_err(spec)?;
         let expected = getter(task.evaluator.expected.as_ref(), i, "expected").map_err(spec)?;
         let rules = metrics::rules(expected).map_err(spec)?;
@@ -94,8 +118,12 @@ pub async fn evaluate(
             state = Some(value);
         }
         let state = state.as_ref().unwrap_or(&Value::Null);
-        let seen = metrics::select(result, state);
-        scores.push(metric(seen, rules).map_err(spec)?);
+        let call = Call {
+            result: &Found::Value(metrics::select(result, state).clone()),
+            expected: &Found::Value(rules.clone()),
+            options: &Map::new(),
+        };
+        scores.push(metric(&call).map_err(unscored)? as f32);
     }
     Ok(Evaluation {
         state_score: join(&scores, task.evaluator.conj.as_deref()),

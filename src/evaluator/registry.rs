@@ -48,19 +48,62 @@ pub enum Carrier {
     None,
 }
 
+const fn native(cases: usize) -> Carrier {
+    Carrier::Native { cases }
+}
+
 /// What is carried. Sorted by kind and name.
+#[rustfmt::skip]
 pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
-    (
-        PartKind::Metric,
-        "check_include_exclude",
-        Carrier::Native { cases: 13 },
-    ),
-    (
-        PartKind::Metric,
-        "exact_match",
-        Carrier::Native { cases: 15 },
-    ),
-    (PartKind::Metric, "infeasible", Carrier::Native { cases: 8 }),
+    (PartKind::Metric, "check_config_status", native(18)),
+    (PartKind::Metric, "check_csv", native(22)),
+    (PartKind::Metric, "check_direct_json_object", native(38)),
+    (PartKind::Metric, "check_enabled_experiments", native(6)),
+    (PartKind::Metric, "check_font_size", native(8)),
+    (PartKind::Metric, "check_global_key_play_pause", native(18)),
+    (PartKind::Metric, "check_gnome_favorite_apps", native(13)),
+    (PartKind::Metric, "check_history_deleted", native(8)),
+    (PartKind::Metric, "check_include_exclude", native(21)),
+    (PartKind::Metric, "check_json_keybindings", native(12)),
+    (PartKind::Metric, "check_json_settings", native(25)),
+    (PartKind::Metric, "check_line_number", native(13)),
+    (PartKind::Metric, "check_list", native(25)),
+    (PartKind::Metric, "check_moved_jpgs", native(9)),
+    (PartKind::Metric, "check_one_instance_when_started_from_file", native(18)),
+    (PartKind::Metric, "check_qt_bgcone", native(18)),
+    (PartKind::Metric, "check_qt_max_volume", native(18)),
+    (PartKind::Metric, "check_qt_minimal_view", native(18)),
+    (PartKind::Metric, "check_qt_slider_colours", native(16)),
+    (PartKind::Metric, "check_thunderbird_filter", native(18)),
+    (PartKind::Metric, "check_thunderbird_folder", native(16)),
+    (PartKind::Metric, "check_thunderbird_prefs", native(46)),
+    (PartKind::Metric, "compare_answer", native(8)),
+    (PartKind::Metric, "compare_config", native(8)),
+    (PartKind::Metric, "compare_csv", native(17)),
+    (PartKind::Metric, "compare_python_pure_text", native(13)),
+    (PartKind::Metric, "compare_result_files", native(20)),
+    (PartKind::Metric, "compare_terminal_and_txt", native(8)),
+    (PartKind::Metric, "compare_text_file", native(36)),
+    (PartKind::Metric, "diff_text_file", native(17)),
+    (PartKind::Metric, "exact_match", native(15)),
+    (PartKind::Metric, "file_contains", native(8)),
+    (PartKind::Metric, "fuzzy_match", native(12)),
+    (PartKind::Metric, "infeasible", native(8)),
+    (PartKind::Metric, "is_added_to_steam_cart", native(6)),
+    (PartKind::Metric, "is_expected_bookmarks", native(17)),
+    (PartKind::Metric, "is_expected_installed_extensions", native(6)),
+    (PartKind::Metric, "is_expected_search_query", native(7)),
+    (PartKind::Metric, "is_expected_url_pattern_match", native(17)),
+    (PartKind::Metric, "is_extension_installed", native(9)),
+    (PartKind::Metric, "is_in_list", native(10)),
+    (PartKind::Metric, "is_in_vm_clickboard", native(8)),
+    (PartKind::Metric, "is_included_all_json_objects", native(12)),
+    (PartKind::Metric, "is_shortcut_on_desktop", native(10)),
+    (PartKind::Metric, "is_utc_0", native(8)),
+    (PartKind::Metric, "is_vlc_fullscreen", native(8)),
+    (PartKind::Metric, "is_vlc_recordings_folder", native(12)),
+    (PartKind::Metric, "literal_match", native(23)),
+    (PartKind::Metric, "match_in_list", native(11)),
 ];
 
 /// How well a task is carried: as its worst part.
@@ -108,4 +151,14 @@ pub fn coverage(task: &OsworldTask) -> Coverage {
         Carrier::Native { cases: 0 } | Carrier::None => Coverage::Unsupported,
     });
     worst.max().unwrap_or(Coverage::Native)
+}
+
+/// Whether this program alone scores a task, once somebody reads its state.
+pub fn is_scored_natively(task: &OsworldTask) -> bool {
+    let metrics = parts(task)
+        .into_iter()
+        .filter(|part| part.kind == PartKind::Metric);
+    metrics
+        .map(carrier)
+        .all(|carrier| matches!(carrier, Carrier::Native { cases: 1.. }))
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use futures::executor::block_on;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::protocol::{self, Protocol, outcome};
-use super::registry::{CARRIED, Carrier, PartKind};
-use super::{EvaluatorError, evaluate, join, metrics};
+use super::{EvaluatorError, evaluate, join};
 use crate::config::simulated::{LatencyLaw, SimulatedConfig};
 use crate::env::Environment;
 use crate::env::simulated::suite::{self, Suite};
@@ -194,50 +193,4 @@ fn other_metrics_read_a_part_of_the_state() {
         evaluate(&task, &mut env).await.unwrap().state_score
     });
     assert_eq!(score, 1.0);
-}
-
-/// What this program says of a case of a native part.
-fn native_score(kind: PartKind, name: &str, case: &Value) -> f32 {
-    assert_eq!(kind, PartKind::Metric, "{name}: say here how it is run");
-    if name != "infeasible" {
-        let metric = metrics::find(name).unwrap();
-        return metric(&case["result"], &case["expected"]).unwrap();
-    }
-    // OSWorld's `evaluate` looks at the last action alone, which is what plain scores do.
-    let end = match case["actions"].as_array().unwrap().last() {
-        Some(action) if action == "FAIL" || action["action_type"] == "FAIL" => {
-            EpisodeEnd::DeclaredInfeasible
-        }
-        Some(action) if action == "DONE" => EpisodeEnd::Finished,
-        _ => EpisodeEnd::StepLimit,
-    };
-    outcome(Protocol::Plain, end, true, 0.0)
-}
-
-/// The scores in the files are what OSWorld's own functions return for these arguments: those of
-/// `desktop_env/evaluators/metrics/general.py`, and `DesktopEnv.evaluate` for `infeasible`, as in
-/// `assets/osworld/README.md`, run with Python 3.11.
-#[test]
-fn what_counts_as_native_scores_as_osworld_does() {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/it/fixtures/differential"
-    );
-    let mut names = Vec::new();
-    for (kind, name, carrier) in CARRIED {
-        let Carrier::Native { cases } = carrier else {
-            continue;
-        };
-        let kind_name = format!("{kind:?}").to_lowercase();
-        let path = format!("{folder}/{kind_name}/{name}.json");
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let all: Vec<Value> = serde_json::from_str(&text).unwrap();
-        assert_eq!(all.len(), *cases, "{path}: the registry counts its cases");
-        for case in &all {
-            let got = f64::from(native_score(*kind, name, case));
-            assert_eq!(Some(got), case["score"].as_f64(), "{name}: {case}");
-        }
-        names.push((*kind, *name));
-    }
-    assert!(names.is_sorted(), "the registry is sorted: {names:?}");
 }

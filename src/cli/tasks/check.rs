@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::cli::tasks::Args;
 use crate::cli::{FAILED, say};
-use crate::evaluator::registry::{Carrier, Coverage, Part, PartKind, carrier, coverage, parts};
+use crate::evaluator::registry::{
+    Carrier, Coverage, Part, PartKind, carrier, coverage, is_scored_natively, parts,
+};
 use crate::tasks::Library;
 
 pub(super) fn check(args: &Args, library: &Library) -> ExitCode {
@@ -18,6 +20,10 @@ pub(super) fn check(args: &Args, library: &Library) -> ExitCode {
             .filter(|file| coverage(&file.typed) == of)
             .count()
     };
+    let scored = files
+        .iter()
+        .filter(|file| is_scored_natively(&file.typed))
+        .count();
     let missing = missing_parts(library);
     let faults = library.faults();
     if args.json {
@@ -34,6 +40,7 @@ pub(super) fn check(args: &Args, library: &Library) -> ExitCode {
             "sidecar": count(Coverage::Sidecar),
             "credentials": count(Coverage::Credentials),
             "unsupported": count(Coverage::Unsupported),
+            "scored_natively": scored,
             "missing": missing.collect::<Vec<Value>>(),
             "faults": faults.collect::<Vec<Value>>(),
         }));
@@ -59,6 +66,9 @@ pub(super) fn check(args: &Args, library: &Library) -> ExitCode {
             ));
         }
     }
+    say(format_args!(
+        "{scored} tasks name no metric but native ones"
+    ));
     say(format_args!(
         "{} tasks: {} native, {} with the sidecar, {} with credentials, {} unsupported; {} faulty",
         files.len(),

@@ -1,0 +1,178 @@
+//! Metrics: from what getters found to a score, by the names that task files use.
+//!
+//! Pure functions: nothing here reads a desktop, a disk or a clock. A function of OSWorld's name
+//! scores as OSWorld's does, and raises where that raises, which is no score; where it leaves it
+//! on purpose, its description says so after `Departs:`. Source: `desktop_env/evaluators/metrics`
+//! of desktop-env 1.0.2; cases are in `tests/it/fixtures/differential`.
+
+mod chrome;
+mod config;
+mod json;
+mod likeness;
+mod pattern;
+mod python;
+mod rule;
+mod simulated;
+mod text;
+mod thunderbird;
+mod values;
+mod vlc;
+
+use serde_json::{Map, Value};
+
+use super::found::{Found, FoundFile};
+
+pub(super) use simulated::{check_result, rules, select};
+
+/// Why there is no score.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetricError {
+    /// What the task file says makes no sense to the metric.
+    #[error("{0}")]
+    Rules(String),
+    /// What was found is nothing the metric can judge: OSWorld's function raises an exception.
+    #[error("cannot be judged: {0}")]
+    Raised(String),
+}
+
+/// A metric: a score in [0, 1].
+pub type Metric = fn(&Call<'_>) -> Result<f64, MetricError>;
+
+/// What a metric is called with.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// What the desktop shows.
+    pub result: &'a Found,
+    /// What that is held against; nothing where the metric takes nothing.
+    pub expected: &'a Found,
+    /// Named arguments.
+    pub options: &'a Map<String, Value>,
+}
+
+/// All metrics by name.
+#[rustfmt::skip]
+const METRICS: &[(&str, Metric)] = &[
+    ("check_config_status", config::check_config_status),
+    ("check_csv", text::check_csv),
+    ("check_direct_json_object", json::check_direct_json_object),
+    ("check_enabled_experiments", chrome::check_enabled_experiments),
+    ("check_font_size", chrome::check_font_size),
+    ("check_global_key_play_pause", vlc::check_global_key_play_pause),
+    ("check_gnome_favorite_apps", values::check_gnome_favorite_apps),
+    ("check_history_deleted", chrome::check_history_deleted),
+    ("check_include_exclude", values::check_include_exclude),
+    ("check_json_keybindings", json::check_json_keybindings),
+    ("check_json_settings", json::check_json_settings),
+    ("check_line_number", text::check_line_number),
+    ("check_list", text::check_list),
+    ("check_moved_jpgs", values::check_moved_jpgs),
+    ("check_one_instance_when_started_from_file", vlc::check_one_instance_when_started_from_file),
+    ("check_qt_bgcone", vlc::check_qt_bgcone),
+    ("check_qt_max_volume", vlc::check_qt_max_volume),
+    ("check_qt_minimal_view", vlc::check_qt_minimal_view),
+    ("check_qt_slider_colours", vlc::check_qt_slider_colours),
+    ("check_thunderbird_filter", thunderbird::check_thunderbird_filter),
+    ("check_thunderbird_folder", thunderbird::check_thunderbird_folder),
+    ("check_thunderbird_prefs", thunderbird::check_thunderbird_prefs),
+    ("compare_answer", values::compare_answer),
+    ("compare_config", text::compare_config),
+    ("compare_csv", text::compare_csv),
+    ("compare_python_pure_text", text::compare_python_pure_text),
+    ("compare_result_files", text::compare_result_files),
+    ("compare_terminal_and_txt", text::compare_terminal_and_txt),
+    ("compare_text_file", text::compare_text_file),
+    ("diff_text_file", text::diff_text_file),
+    ("exact_match", values::exact_match),
+    ("file_contains", text::file_contains),
+    ("fuzzy_match", values::fuzzy_match),
+    ("is_added_to_steam_cart", chrome::is_added_to_steam_cart),
+    ("is_expected_bookmarks", chrome::is_expected_bookmarks),
+    ("is_expected_installed_extensions", chrome::is_expected_installed_extensions),
+    ("is_expected_search_query", chrome::is_expected_search_query),
+    ("is_expected_url_pattern_match", chrome::is_expected_url_pattern_match),
+    ("is_extension_installed", values::is_extension_installed),
+    ("is_in_list", values::is_in_list),
+    ("is_in_vm_clickboard", values::is_in_vm_clickboard),
+    ("is_included_all_json_objects", json::is_included_all_json_objects),
+    ("is_shortcut_on_desktop", chrome::is_shortcut_on_desktop),
+    ("is_utc_0", values::is_utc_0),
+    ("is_vlc_fullscreen", vlc::is_vlc_fullscreen),
+    ("is_vlc_recordings_folder", vlc::is_vlc_recordings_folder),
+    ("literal_match", values::literal_match),
+    ("match_in_list", values::match_in_list),
+    ("state_match", simulated::state_match),
+];
+
+/// The metric of a name.
+pub fn find(name: &str) -> Result<Metric, MetricError> {
+    let found = METRICS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, metric)| *metric).ok_or_else(|| {
+        let known: Vec<&str> = METRICS.iter().map(|(known, _)| *known).collect();
+        let known = known.join(", ");
+        MetricError::Rules(format!("no metric is called {name:?}; there are {known}"))
+    })
+}
+
+/// 1 or 0.
+fn score(is_met: bool) -> f64 {
+    f64::from(u8::from(is_met))
+}
+
+impl<'a> Call<'a> {
+    /// What the desktop shows, as a value.
+    fn value(&self) -> Result<&'a Value, MetricError> {
+        value_of(self.result, "result")
+    }
+
+    /// What that is held against, as a value.
+    fn rules(&self) -> Result<&'a Value, MetricError> {
+        value_of(self.expected, "expected")
+    }
+
+    /// The file on the desktop, none where there is none.
+    fn file(&self) -> Result<Option<&'a FoundFile>, MetricError> {
+        file_of(self.result, "result")
+    }
+
+    /// The file it is held against, none where there is none.
+    fn expected_file(&self) -> Result<Option<&'a FoundFile>, MetricError> {
+        file_of(self.expected, "expected")
+    }
+
+    /// The text of the file on the desktop, none where there is none.
+    fn text(&self) -> Result<Option<String>, MetricError> {
+        let file = self.file()?;
+        file.map(|file| python::read_text(&file.bytes)).transpose()
+    }
+
+    /// The text of the file it is held against.
+    fn expected_text(&self) -> Result<String, MetricError> {
+        let missing = || python::raised("there is no file to compare with");
+        let file = self.expected_file()?.ok_or_else(missing)?;
+        python::read_text(&file.bytes)
+    }
+
+    /// Whether an option is on; off unless given.
+    fn is_on(&self, option: &str) -> bool {
+        self.options.get(option).is_some_and(python::is_true)
+    }
+}
+
+fn value_of<'a>(found: &'a Found, role: &str) -> Result<&'a Value, MetricError> {
+    match found {
+        Found::Value(value) => Ok(value),
+        Found::File(_) | Found::Many(_) => Err(MetricError::Rules(format!(
+            "{role:?} is a file; the metric takes a value"
+        ))),
+    }
+}
+
+fn file_of<'a>(found: &'a Found, role: &str) -> Result<Option<&'a FoundFile>, MetricError> {
+    match found {
+        Found::File(file) => Ok(Some(file)),
+        Found::Value(Value::Null) => Ok(None),
+        Found::Value(_) | Found::Many(_) => Err(MetricError::Rules(format!(
+            "{role:?} is no file; the metric takes one"
+        ))),
+    }
+}
