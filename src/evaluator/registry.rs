@@ -55,6 +55,7 @@ const fn native(cases: usize) -> Carrier {
 /// What is carried. Sorted by kind and name.
 #[rustfmt::skip]
 pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
+    (PartKind::Metric, "check_auto_saving_time", native(19)),
     (PartKind::Metric, "check_config_status", native(18)),
     (PartKind::Metric, "check_csv", native(22)),
     (PartKind::Metric, "check_direct_json_object", native(38)),
@@ -72,6 +73,7 @@ pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
     (PartKind::Metric, "check_moved_jpgs", native(9)),
     (PartKind::Metric, "check_no_duplicates", native(45)),
     (PartKind::Metric, "check_one_instance_when_started_from_file", native(18)),
+    (PartKind::Metric, "check_presenter_console_disable", native(18)),
     (PartKind::Metric, "check_qt_bgcone", native(18)),
     (PartKind::Metric, "check_qt_max_volume", native(18)),
     (PartKind::Metric, "check_qt_minimal_view", native(18)),
@@ -109,6 +111,7 @@ pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
     (PartKind::Metric, "evaluate_strike_through_last_paragraph", native(18)),
     (PartKind::Metric, "exact_match", native(15)),
     (PartKind::Metric, "file_contains", native(8)),
+    (PartKind::Metric, "find_default_font", native(22)),
     (PartKind::Metric, "fuzzy_match", native(12)),
     (PartKind::Metric, "fuzzy_place_math", native(18)),
     (PartKind::Metric, "has_page_numbers_in_footers", native(22)),
@@ -126,6 +129,7 @@ pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
     (PartKind::Metric, "is_shortcut_on_desktop", native(10)),
     (PartKind::Metric, "is_utc_0", native(8)),
     (PartKind::Metric, "is_vlc_fullscreen", native(8)),
+    (PartKind::Metric, "is_vlc_playing", native(39)),
     (PartKind::Metric, "is_vlc_recordings_folder", native(12)),
     (PartKind::Metric, "literal_match", native(23)),
     (PartKind::Metric, "match_in_list", native(11)),

@@ -53,6 +53,7 @@ pub struct Call<'a> {
 /// All metrics by name.
 #[rustfmt::skip]
 const METRICS: &[(&str, Metric)] = &[
+    ("check_auto_saving_time", config::check_auto_saving_time),
     ("check_config_status", config::check_config_status),
     ("check_csv", text::check_csv),
     ("check_direct_json_object", json::check_direct_json_object),
@@ -70,6 +71,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("check_moved_jpgs", values::check_moved_jpgs),
     ("check_no_duplicates", docx::check_no_duplicates),
     ("check_one_instance_when_started_from_file", vlc::check_one_instance_when_started_from_file),
+    ("check_presenter_console_disable", config::check_presenter_console_disable),
     ("check_qt_bgcone", vlc::check_qt_bgcone),
     ("check_qt_max_volume", vlc::check_qt_max_volume),
     ("check_qt_minimal_view", vlc::check_qt_minimal_view),
@@ -107,6 +109,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("evaluate_strike_through_last_paragraph", docx::evaluate_strike_through_last_paragraph),
     ("exact_match", values::exact_match),
     ("file_contains", text::file_contains),
+    ("find_default_font", config::find_default_font),
     ("fuzzy_match", values::fuzzy_match),
     ("fuzzy_place_math", docx::fuzzy_place_math),
     ("has_page_numbers_in_footers", docx::has_page_numbers_in_footers),
@@ -123,6 +126,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("is_shortcut_on_desktop", chrome::is_shortcut_on_desktop),
     ("is_utc_0", values::is_utc_0),
     ("is_vlc_fullscreen", vlc::is_vlc_fullscreen),
+    ("is_vlc_playing", vlc::is_vlc_playing),
     ("is_vlc_recordings_folder", vlc::is_vlc_recordings_folder),
     ("literal_match", values::literal_match),
     ("match_in_list", values::match_in_list),

@@ -1,5 +1,6 @@
 //! Metrics over VLC's configuration and window.
 
+use roxmltree::{Document, Node};
 use serde_json::Value;
 
 use super::python::{self, raised};
@@ -136,4 +137,102 @@ pub(super) fn is_vlc_fullscreen(call: &Call<'_>) -> Result<f64, MetricError> {
         }
     }
     Ok(1.0)
+}
+
+/// Where VLC's status names the file that plays: category and field.
+const FILE_FIELDS: [(&str, &str); 5] = [
+    ("meta", "filename"),
+    ("meta", "title"),
+    ("meta", "uri"),
+    ("meta", "location"),
+    ("meta", "name"),
+];
+
+/// Where it names the address that plays.
+const ADDRESS_FIELDS: [(&str, &str); 8] = [
+    ("meta", "url"),
+    ("meta", "URI"),
+    ("meta", "location"),
+    ("meta", "title"),
+    ("meta", "filename"),
+    ("Stream 0", "Codec"),
+    ("Stream 0", "Type"),
+    ("Stream 0", "Language"),
+];
+
+/// VLC plays a file or an address, by its status page.
+pub(super) fn is_vlc_playing(call: &Call<'_>) -> Result<f64, MetricError> {
+    let status = config(call)?;
+    let text = status.strip_prefix('\u{feff}').unwrap_or(&status);
+    let tree = Document::parse(text).map_err(|error| raised(format!("not XML: {error}")))?;
+    let root = tree.root_element();
+    let state = root.children().find(|node| node.has_tag_name("state"));
+    if state
+        .ok_or_else(|| raised("the status has no state"))?
+        .text()
+        != Some("playing")
+    {
+        return Ok(0.0);
+    }
+    let rules = call.rules()?;
+    match rule::text(rules, "type")? {
+        "file_name" => {
+            let Some(found) = first_field(root, &FILE_FIELDS) else {
+                return Ok(0.0);
+            };
+            Ok(score(found.ends_with(rule::text(rules, "file_name")?)))
+        }
+        "url" => {
+            let wanted = rule::text(rules, "url")?;
+            let found = first_field(root, &ADDRESS_FIELDS);
+            Ok(score(found.is_some_and(|found| is_address(found, wanted))))
+        }
+        _ => Ok(0.0),
+    }
+}
+
+/// The first of some fields that says something.
+fn first_field<'a>(root: Node<'a, '_>, fields: &[(&str, &str)]) -> Option<&'a str> {
+    let named = |parent: Node<'a, '_>, tag: &str, name: &str| {
+        let mut children = parent.children();
+        children.find(|node| node.has_tag_name(tag) && node.attribute("name") == Some(name))
+    };
+    let information = root
+        .children()
+        .find(|node| node.has_tag_name("information"))?;
+    fields.iter().find_map(|(category, field)| {
+        named(named(information, "category", category)?, "info", field)?.text()
+    })
+}
+
+/// Whether what plays is an address: it holds it, is its last part, or is below it.
+fn is_address(found: &str, wanted: &str) -> bool {
+    let (wanted_host, wanted_path) = host_and_path(wanted);
+    let file = wanted_path.rsplit('/').next().unwrap_or_default();
+    let (host, path) = host_and_path(found);
+    let is_below = found.contains("://") && host == wanted_host && path.contains(wanted_path);
+    found.contains(wanted) || found == file || is_below
+}
+
+/// Host and path of an address, without parameters, query and fragment, as `urlparse` parts it.
+fn host_and_path(address: &str) -> (&str, &str) {
+    let rest = address.split_once(':').map_or(address, |(scheme, rest)| {
+        let is_scheme = scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        if is_scheme && scheme.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            rest
+        } else {
+            address
+        }
+    });
+    let end = |text: &str, marks: &[char]| text.find(marks).unwrap_or(text.len());
+    let (host, rest) = match rest.strip_prefix("//") {
+        Some(rest) => rest.split_at(end(rest, &['/', '?', '#'])),
+        None => ("", rest),
+    };
+    let path = &rest[..end(rest, &['?', '#'])];
+    // Parameters stand behind a semicolon of the last part.
+    let last = path.rfind('/').map_or(0, |at| at + 1);
+    (host, &path[..last + end(&path[last..], &[';'])])
 }
