@@ -419,7 +419,7 @@ fn check_says_who_carries_what() {
     assert_eq!(sum, 369);
     // Infeasible tasks without set-up; nothing sets up a real desktop yet.
     assert_eq!(count("native"), 9);
-    assert_eq!(count("scored_natively"), 194);
+    assert_eq!(count("scored_natively"), 202);
     assert_eq!(checked["faults"], json!([]));
     let missing = checked["missing"].as_array().unwrap();
     let row = |name: &str| missing.iter().find(|row| row["name"] == name);

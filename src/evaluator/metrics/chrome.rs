@@ -1,5 +1,4 @@
-//! Metrics over what Chrome shows and keeps. Those that compare addresses are not here: they part
-//! host names by the public suffix list.
+//! Metrics over what Chrome shows and keeps. Those that compare addresses are in `address`.
 
 use serde_json::Value;
 

@@ -5,6 +5,7 @@
 //! on purpose, its description says so after `Departs:`. Source: `desktop_env/evaluators/metrics`
 //! of desktop-env 1.0.2; cases are in `tests/it/fixtures/differential`.
 
+mod address;
 mod chrome;
 mod config;
 mod docx;
@@ -114,9 +115,12 @@ const METRICS: &[(&str, Metric)] = &[
     ("fuzzy_place_math", docx::fuzzy_place_math),
     ("has_page_numbers_in_footers", docx::has_page_numbers_in_footers),
     ("is_added_to_steam_cart", chrome::is_added_to_steam_cart),
+    ("is_cookie_deleted", address::is_cookie_deleted),
+    ("is_expected_active_tab", address::is_expected_active_tab),
     ("is_expected_bookmarks", chrome::is_expected_bookmarks),
     ("is_expected_installed_extensions", chrome::is_expected_installed_extensions),
     ("is_expected_search_query", chrome::is_expected_search_query),
+    ("is_expected_tabs", address::is_expected_tabs),
     ("is_expected_url_pattern_match", chrome::is_expected_url_pattern_match),
     ("is_extension_installed", values::is_extension_installed),
     ("is_first_line_centered", docx::is_first_line_centered),
