@@ -599,13 +599,13 @@ impl Stage {
     }
 
     #[track_caller]
+    #[expect(clippy::print_stderr, reason = "told where the test fails")]
     fn play(&mut self, act: &Act) {
         self.session.settle();
         let before = below_the_header(&self.session);
         let written = self.session.written();
         let asked = self.run.commands();
         let keys = self.fill(act.keys);
-        // Told where the test fails.
         eprintln!("{:?} {keys:?}", act.commands);
         self.session.press(&keys);
         let answered = |wanted: fn(&Command) -> bool, is: fn(&CommandStatus) -> bool| {
