@@ -15,7 +15,6 @@ use arpo::store::RunDir;
 use arpo::tui::commands::COMMANDS;
 use arpo::tui::fleet::episode_name;
 use arpo::types::EpisodeId;
-use portable_pty::CommandBuilder;
 use regex::Regex;
 
 use crate::live::SMALL;
@@ -546,22 +545,18 @@ impl Stage {
             let script = format!("echo the {program} has $(wc -c < \"$1\") bytes\nread end\n");
             std::fs::write(path(program), script).unwrap();
         }
-        let mut command = CommandBuilder::new("bash");
-        command.args(["--norc", "--noprofile", "-i"]);
         let own = ["PAGER", "EDITOR"].map(|name| {
             let program = name.to_lowercase();
             (name, format!("sh {}", path(&program)))
         });
         let (sockets, state) = (path("sockets"), path("state"));
         let env = [
-            ("PS1", "prompt> "),
-            ("ARPO_RUNTIME_DIR", &sockets),
+            ("ARPO_RUNTIME_DIR", sockets.as_str()),
             ("XDG_STATE_HOME", &state),
             (own[0].0, &own[0].1),
             (own[1].0, &own[1].1),
         ];
-        let mut session = Session::spawn(Plays::Xterm, (40, 120), command, &env);
-        session.wait_for("prompt>");
+        let session = Session::shell(Plays::Xterm, (40, 120), &env);
         let run = Follower::start(Path::new(&path("sockets/everything.sock")));
         Self {
             session,

@@ -112,7 +112,17 @@ impl Session {
         Self::spawn(plays, room, command, env)
     }
 
-    pub(crate) fn spawn(
+    /// An interactive shell on a terminal, at its prompt.
+    pub(crate) fn shell(plays: Plays, room: (u16, u16), env: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new("bash");
+        command.args(["--norc", "--noprofile", "-i"]);
+        command.env("PS1", "prompt> ");
+        let mut session = Self::spawn(plays, room, command, env);
+        session.wait_for("prompt>");
+        session
+    }
+
+    fn spawn(
         plays: Plays,
         (rows, columns): (u16, u16),
         mut command: CommandBuilder,
@@ -691,11 +701,7 @@ fn a_shell_gets_its_terminal_back_while_the_console_sleeps() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("run");
     record_run_of(&root, &desktop());
-    let mut command = CommandBuilder::new("bash");
-    command.args(["--norc", "--noprofile", "-i"]);
-    command.env("PS1", "prompt> ");
-    let mut session = Session::spawn(Plays::Kitty, (40, 120), command, &[]);
-    session.wait_for("prompt>");
+    let mut session = Session::shell(Plays::Kitty, (40, 120), &[]);
     let line = format!("{} show {}\r", env!("CARGO_BIN_EXE_arpo"), root.display());
     session.press(&line);
     session.wait_for("by attention");

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process};
 use vt100::Color;
 
@@ -137,15 +136,6 @@ fn child_of(parent: u32) -> Pid {
     Pid::from_raw(child.parse().unwrap()).unwrap()
 }
 
-fn shell() -> Session {
-    let mut command = CommandBuilder::new("bash");
-    command.args(["--norc", "--noprofile", "-i"]);
-    command.env("PS1", "prompt> ");
-    let mut session = Session::spawn(Plays::Xterm, (24, 80), command, &[]);
-    session.wait_for("prompt>");
-    session
-}
-
 fn kill_console(session: &mut Session, run: &Path) {
     let line = format!("{} show {}\r", env!("CARGO_BIN_EXE_arpo"), run.display());
     session.press(&line);
@@ -170,7 +160,7 @@ fn a_killed_console_leaves_a_terminal_that_works() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     record_run(&run);
-    let mut session = shell();
+    let mut session = Session::shell(Plays::Xterm, (24, 80), &[]);
     for _ in 0..2 {
         kill_console(&mut session, &run);
         session.press("\r");

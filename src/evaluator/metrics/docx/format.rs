@@ -10,7 +10,7 @@ use super::super::{Call, MetricError, rule, score};
 use super::content::say_the_same;
 use super::package::Package;
 use super::paragraph::{self, Paragraph, Run, TabStop, attribute, child, children, is, paragraphs};
-use super::{both, one};
+use super::{both, one, one_of_the_same_words};
 
 /// Page breaks: as many as `page_break_count`, or any.
 pub(in crate::evaluator::metrics) fn contains_page_break(
@@ -144,10 +144,7 @@ pub(in crate::evaluator::metrics) fn compare_font_names(
 pub(in crate::evaluator::metrics) fn check_italic_font_size_14(
     call: &Call<'_>,
 ) -> Result<f64, MetricError> {
-    if !say_the_same(call)? {
-        return Ok(0.0);
-    }
-    let Some(document) = one(call)? else {
+    let Some(document) = one_of_the_same_words(call)? else {
         return Ok(0.0);
     };
     let is_right = |run: Run<'_, '_>| Ok(!run.is_on("i")? || run.size()? == Some(14.0));
@@ -158,10 +155,7 @@ pub(in crate::evaluator::metrics) fn check_italic_font_size_14(
 pub(in crate::evaluator::metrics) fn evaluate_strike_through_last_paragraph(
     call: &Call<'_>,
 ) -> Result<f64, MetricError> {
-    if !say_the_same(call)? {
-        return Ok(0.0);
-    }
-    let Some(document) = one(call)? else {
+    let Some(document) = one_of_the_same_words(call)? else {
         return Ok(0.0);
     };
     let tree = document.document()?;

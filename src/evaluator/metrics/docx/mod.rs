@@ -30,3 +30,12 @@ fn both(call: &Call<'_>) -> Result<Option<(Package, Package)>, MetricError> {
 fn one(call: &Call<'_>) -> Result<Option<Package>, MetricError> {
     Ok(call.file()?.and_then(|file| Package::open(&file.bytes)))
 }
+
+/// The same, none also where it says something else than the expected one.
+fn one_of_the_same_words(call: &Call<'_>) -> Result<Option<Package>, MetricError> {
+    if content::say_the_same(call)? {
+        one(call)
+    } else {
+        Ok(None)
+    }
+}

@@ -4,9 +4,8 @@ use roxmltree::{Document, Node};
 
 use super::super::python::{self, raised};
 use super::super::{Call, MetricError};
-use super::content::say_the_same;
 use super::paragraph::{Paragraph, attribute, body, child, children};
-use super::{both, one};
+use super::{both, one_of_the_same_words};
 
 /// Widest span that is taken: a file can claim anything, Word allows 63.
 const MAX_SPAN: usize = 1000;
@@ -130,10 +129,7 @@ pub(in crate::evaluator::metrics) fn compare_docx_tables(
 pub(in crate::evaluator::metrics) fn evaluate_colored_words_in_tables(
     call: &Call<'_>,
 ) -> Result<f64, MetricError> {
-    if !say_the_same(call)? {
-        return Ok(0.0);
-    }
-    let Some(document) = one(call)? else {
+    let Some(document) = one_of_the_same_words(call)? else {
         return Ok(0.0);
     };
     let threshold = call
