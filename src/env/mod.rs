@@ -1,10 +1,11 @@
 //! Desktops: what an episode runs on.
 //!
-//! `Environment` has two implementations, `simulated` and (later) one over `guest`, the client of
-//! a real desktop's server. It does not know what a reward is: the evaluator asks it questions
-//! through `probe`.
+//! `Environment` has two implementations, `simulated` and one over `guest`, the client of a real
+//! desktop's server. It does not know what a reward is: the evaluator asks a simulated desktop
+//! through `probe` and reads a real one by its `RealDesktop`.
 
 pub mod guest;
+pub mod machine;
 pub mod simulated;
 
 use std::time::Duration;
@@ -12,7 +13,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::types::{Action, ErrorClass, ScreenSize, Screenshot, Task};
+pub use machine::{Connection, Machine, Provider, RealDesktop};
+
+use crate::types::{Action, ErrorClass, ScreenSize, Screenshot, SetupStep, Task};
 
 /// What a desktop answered after an action or a reset.
 #[derive(Clone, Debug)]
@@ -82,6 +85,26 @@ pub trait Environment: Send {
     async fn observe(&mut self) -> Result<Observation, EnvError>;
     /// Answers an evaluator's question.
     async fn probe(&mut self, probe: &Probe) -> Result<ProbeReply, EnvError>;
+    /// What an evaluator reads a real desktop by; none where it is not one.
+    fn real(&self) -> Option<RealDesktop<'_>> {
+        None
+    }
+    /// Runs set-up steps of a task on the desktop as it is: those before judging. `key` is where in
+    /// the task's file they stand.
+    async fn set_up(
+        &mut self,
+        task: &Task,
+        steps: &[SetupStep],
+        key: &str,
+    ) -> Result<Duration, EnvError> {
+        match steps {
+            [] => Ok(Duration::ZERO),
+            [..] => Err(EnvError::Task {
+                task: task.id.0.clone(),
+                reason: format!("{key}: this desktop runs no steps after its reset"),
+            }),
+        }
+    }
     /// Stops the desktop's own time while nobody looks. A no-op where there is none.
     async fn suspend(&mut self) -> Result<(), EnvError>;
     /// Undoes `suspend`.
@@ -121,6 +144,23 @@ pub enum EnvError {
         /// What is missing, and what to change.
         reason: String,
     },
+    /// A real desktop's server, or what it was asked, failed.
+    #[error("{what}")]
+    Guest {
+        /// What was being done.
+        what: String,
+        /// What came of it.
+        #[source]
+        source: guest::GuestError,
+    },
+    /// A machine did not come up, or could not be brought back.
+    #[error("{machine}: {reason}")]
+    Machine {
+        /// Which.
+        machine: String,
+        /// Why, and what to do about it.
+        reason: String,
+    },
     /// A question it cannot answer.
     #[error("this desktop cannot answer {probe}")]
     Unsupported {
@@ -136,7 +176,10 @@ impl EnvError {
             EnvError::Timeout { .. } => ErrorClass::Timeout,
             EnvError::Crashed { .. } => ErrorClass::Crash,
             EnvError::Screenshot { .. } => ErrorClass::Screenshot,
-            EnvError::Task { .. } | EnvError::Unsupported { .. } => ErrorClass::Reset,
+            EnvError::Guest { source, .. } => source.class(),
+            EnvError::Machine { .. } | EnvError::Task { .. } | EnvError::Unsupported { .. } => {
+                ErrorClass::Reset
+            }
         }
     }
 
