@@ -14,7 +14,7 @@ demo *args: setup
 
 # Set up what is missing and run every test that can run here
 [group('work')]
-test: setup setup-ref
+test: setup setup-ref setup-desktops
     cargo test --release --no-fail-fast
 
 # Install libtorch into .venv
@@ -26,6 +26,11 @@ setup:
 [group('set-up')]
 setup-ref:
     @.config/setup.sh reference
+
+# Install what real desktops are made of, where this is Debian and you are root; else say what is missing
+[group('set-up')]
+setup-desktops:
+    @.config/setup.sh desktops
 
 # Build and test `arpo` alone, without libtorch, as on a laptop
 [group('work')]

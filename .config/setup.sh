@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings what cargo cannot: libtorch (`torch`) and the Python the numeric tests compare with
-# (`reference`). Does nothing where it is already there. Every failure ends in one sentence that
+# Brings what cargo cannot: libtorch (`torch`), the Python the numeric tests compare with
+# (`reference`), the programs of real desktops (`desktops`). Does nothing where it is already there. Every failure ends in one sentence that
 # says what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -108,8 +108,44 @@ setup_reference() {
     make_venv .venv-ref "$wanted" -r .config/reference.txt
 }
 
+# Debian packages of real desktops, each with a file that tells that it is there.
+desktop_packages=(
+    at-spi2-core:/usr/libexec/at-spi-bus-launcher
+    bubblewrap:/usr/bin/bwrap
+    chromium:/usr/bin/chromium
+    dbus-daemon:/usr/bin/dbus-daemon
+    ffmpeg:/usr/bin/ffmpeg
+    fonts-dejavu-core:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
+    libreoffice-calc:/usr/lib/libreoffice/program/libsclo.so
+    libreoffice-impress:/usr/lib/libreoffice/program/libsdlo.so
+    libreoffice-writer:/usr/lib/libreoffice/program/libswlo.so
+    mousepad:/usr/bin/mousepad
+    openbox:/usr/bin/openbox
+    pcmanfm:/usr/bin/pcmanfm
+    socat:/usr/bin/socat
+    xterm:/usr/bin/xterm
+    xvfb:/usr/bin/Xvfb
+)
+
+setup_desktops() {
+    [ "${ARPO_NO_DESKTOPS:-}" != 1 ] || return 0
+    local missing=() entry
+    for entry in "${desktop_packages[@]}"; do
+        [ -e "${entry#*:}" ] || missing+=("${entry%%:*}")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    local install="apt-get install --no-install-recommends ${missing[*]}"
+    [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null ||
+        fail "real desktops lack ${missing[*]}: install them (Debian: sudo $install), or set ARPO_NO_DESKTOPS=1 to do without their tests"
+    echo "setup: installing ${missing[*]}" >&2
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q && apt-get install -yq --no-install-recommends "${missing[@]}" ||
+        fail "apt could not install ${missing[*]}: see the lines above, then try again"
+}
+
 case ${1:-} in
 torch) setup_torch ;;
 reference) setup_reference ;;
-*) fail "write \`.config/setup.sh torch\` or \`.config/setup.sh reference\`" ;;
+desktops) setup_desktops ;;
+*) fail "write \`.config/setup.sh torch\`, \`reference\` or \`desktops\`" ;;
 esac
