@@ -110,13 +110,16 @@ setup_reference() {
 
 # Debian packages of real desktops, each with a file that tells that it is there.
 desktop_packages=(
+    adwaita-icon-theme:/usr/share/icons/Adwaita/index.theme
     at-spi2-core:/usr/libexec/at-spi-bus-launcher
     bubblewrap:/usr/bin/bwrap
     chromium:/usr/bin/chromium
     dbus-daemon:/usr/bin/dbus-daemon
     ffmpeg:/usr/bin/ffmpeg
     fonts-dejavu-core:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
+    fonts-liberation:/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf
     libreoffice-calc:/usr/lib/libreoffice/program/libsclo.so
+    libreoffice-gtk3:/usr/lib/libreoffice/program/libvclplug_gtk3lo.so
     libreoffice-impress:/usr/lib/libreoffice/program/libsdlo.so
     libreoffice-writer:/usr/lib/libreoffice/program/libswlo.so
     mousepad:/usr/bin/mousepad
