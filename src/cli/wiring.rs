@@ -11,6 +11,7 @@ use tracing_appender::non_blocking::WorkerGuard;
 use crate::bus::{self, CommandInbox, Controller, EventSink, Server, Watch};
 use crate::cli::headless::Headless;
 use crate::config::{Profile, Resolved, assets};
+use crate::evaluator::Scorer;
 use crate::event::{Command, Event, EventKind, SCHEMA_VERSION};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
@@ -173,6 +174,10 @@ impl OpenRun {
             control: Control::new(inbox, self.sink.clone(), settings),
             policy,
             prompt,
+            scorer: Scorer {
+                evaluators: profile.eval.evaluators,
+                original: None,
+            },
             incarnation: self.incarnation,
         }))
     }

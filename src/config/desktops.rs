@@ -91,4 +91,18 @@ pub struct EvalConfig {
     pub tasks: String,
     /// Held-out instances measured before and after training; 0 is none.
     pub heldout_instances: usize,
+    /// Whose scores of real desktops count.
+    pub evaluators: Evaluators,
+}
+
+/// Whose scores of real desktops count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evaluators {
+    /// This program's; those of OSWorld's own code where it has none.
+    Native,
+    /// Those of OSWorld's own code.
+    Sidecar,
+    /// As native, with every metric scored by both and differences told.
+    Both,
 }

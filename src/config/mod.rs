@@ -24,7 +24,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use agent::{PolicyConfig, PolicyKind, PromptStyle, SamplingConfig};
-pub use desktops::{EnvConfig, EnvKind, EvalConfig, RolloutConfig, Schedule, TasksConfig};
+pub use desktops::{
+    EnvConfig, EnvKind, EvalConfig, Evaluators, RolloutConfig, Schedule, TasksConfig,
+};
 pub use engine::{CostTable, DeviceChoice, EngineConfig};
 pub use error::ConfigError;
 pub use learning::{

@@ -4,13 +4,16 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::found::{Found, FoundFile};
+use super::getters::scripted::{self, Scripted};
+use super::getters::{self, GetterError};
 use super::metrics::{self, Call};
 use super::protocol::{Protocol, outcome};
 use super::registry::{CARRIED, Carrier, PartKind};
 use crate::types::EpisodeEnd;
+use crate::types::osworld::Getter;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/differential")
@@ -25,36 +28,83 @@ fn found(case: &Value, name: &str) -> Found {
     }
 }
 
-/// A file of a case: `{"text": …}`, `{"hex": …}` or `{"document": …}`, which lies beside the
-/// cases; null is none.
+/// A file of a case, see `scripted::content`.
 fn file(written: &Value) -> Found {
     let text = |key: &str| written.get(key).and_then(Value::as_str);
     let name = text("name").or(text("document")).unwrap_or("file.txt");
-    let bytes = if let Some(text) = text("text") {
-        text.as_bytes().to_vec()
-    } else if let Some(hex) = text("hex") {
-        let pairs = hex
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| std::str::from_utf8(pair).unwrap());
-        pairs
-            .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-            .collect()
-    } else if let Some(document) = text("document") {
-        std::fs::read(folder().join("documents").join(document)).unwrap()
-    } else {
-        assert!(written.is_null(), "{written}");
-        return Found::NOTHING;
-    };
-    Found::File(FoundFile {
-        name: name.to_owned(),
-        bytes,
+    let bytes = scripted::content(written);
+    bytes.map_or(Found::NOTHING, |bytes| {
+        Found::File(FoundFile::new(name, bytes))
     })
 }
 
-/// What this program says of a case of a native part: none where it has no score.
-fn native_score(kind: PartKind, name: &str, case: &Value) -> Option<f64> {
-    assert_eq!(kind, PartKind::Metric, "{name}: say here how it is run");
+/// What this program makes of a case of a native part, if it differs from what it should.
+fn difference(kind: PartKind, name: &str, case: &Value) -> Option<String> {
+    match kind {
+        PartKind::Setup => panic!("{name}: say here how it is run"),
+        PartKind::Getter => getter_difference(name, case),
+        PartKind::Metric => metric_difference(name, case),
+    }
+}
+
+/// A case of a metric has a `score`, or the `error` that OSWorld's function raised; where ours
+/// leaves it on purpose, `departs` says why, and `ours` what it says instead (none is no score).
+fn metric_difference(name: &str, case: &Value) -> Option<String> {
+    let got = native_score(name, case);
+    let departs = case.get("departs").is_some();
+    let told = &case[if departs { "ours" } else { "score" }];
+    let has_told = departs || told.is_number() != case["error"].is_string();
+    (!has_told || got != told.as_f64()).then(|| format!("{got:?}"))
+}
+
+/// A case of a getter has what OSWorld's function found, `found` or `found_file`, or the `error`
+/// that it raised; where ours leaves it on purpose, `departs` says why, and `ours` or `ours_file`
+/// what it finds instead (neither is an error).
+fn getter_difference(name: &str, case: &Value) -> Option<String> {
+    let mut written = case["parameters"].clone();
+    written["type"] = json!(name);
+    let role = if case.get("departs").is_some() {
+        "ours"
+    } else {
+        "found"
+    };
+    let has_told = case
+        .get(role)
+        .or(case.get(format!("{role}_file")))
+        .is_some();
+    let told = has_told.then(|| found(case, role));
+    if role == "found" && has_told == case["error"].is_string() {
+        return Some("the case says neither what was found nor an error".to_owned());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let got = runtime.block_on(async {
+        let getter = Getter::read(&written, name).unwrap();
+        let scripted = Scripted::start(case).await;
+        getters::get(&getter, scripted.real()).await
+    });
+    // A broken desktop would pass for an exception.
+    let is_ours = !matches!(
+        got,
+        Err(GetterError::Environment(_) | GetterError::Elsewhere)
+    );
+    let is_same = is_ours && got.as_ref().ok().map(bare) == told;
+    (!is_same).then(|| format!("{got:?}"))
+}
+
+/// Without the files beside, which OSWorld's getters do not tell of.
+fn bare(found: &Found) -> Found {
+    match found {
+        Found::File(file) => Found::File(FoundFile::new(&file.name, file.bytes.clone())),
+        Found::Many(all) => Found::Many(all.iter().map(bare).collect()),
+        Found::Value(_) => found.clone(),
+    }
+}
+
+/// What this program says of a case of a metric: none where it has no score.
+fn native_score(name: &str, case: &Value) -> Option<f64> {
     if name != "infeasible" {
         let empty = Map::new();
         let call = Call {
@@ -78,10 +128,8 @@ fn native_score(kind: PartKind, name: &str, case: &Value) -> Option<f64> {
     Some(f64::from(outcome(Protocol::Plain, end, true, 0.0)))
 }
 
-/// A case has a `score`, or the `error` that OSWorld's function raised; where ours leaves it on
-/// purpose, `departs` says why, and `ours` what it says instead (none is no score).
 #[test]
-fn what_counts_as_native_scores_as_osworld_does() {
+fn what_counts_as_native_does_as_osworld_does() {
     let mut names = Vec::new();
     let mut wrong = Vec::new();
     for (kind, name, carrier) in CARRIED {
@@ -101,12 +149,8 @@ fn what_counts_as_native_scores_as_osworld_does() {
             ));
         }
         for case in &all {
-            let got = native_score(*kind, name, case);
-            let departs = case.get("departs").is_some();
-            let told = &case[if departs { "ours" } else { "score" }];
-            let has_told = departs || told.is_number() != case["error"].is_string();
-            if !has_told || got != told.as_f64() {
-                wrong.push(format!("{name}: {got:?}, but {case}"));
+            if let Some(got) = difference(*kind, name, case) {
+                wrong.push(format!("{name}: {got}, but {case}"));
             }
         }
     }

@@ -6,11 +6,12 @@ use futures::executor::block_on;
 use serde_json::json;
 
 use super::protocol::{self, Protocol, outcome};
-use super::{EvaluatorError, evaluate, join};
+use super::{EvaluatorError, Scorer, evaluate, join};
 use crate::config::simulated::{LatencyLaw, SimulatedConfig};
 use crate::env::Environment;
 use crate::env::simulated::suite::{self, Suite};
 use crate::env::simulated::{Simulated, expert};
+use crate::types::osworld::Join;
 use crate::types::{EpisodeEnd, OneOrMany, Task};
 
 /// What stands in a cell of the protocol table: a constant, or the state's score.
@@ -70,10 +71,10 @@ fn hard_never_exceeds_standard() {
 
 #[test]
 fn metrics_are_joined_as_osworld_joins_them() {
-    assert_eq!(join(&[1.0, 0.5], None), 0.75);
-    assert_eq!(join(&[1.0, 0.0], Some("and")), 0.0);
-    assert_eq!(join(&[0.25, 0.5], Some("or")), 0.5);
-    assert_eq!(join(&[], None), 0.0);
+    assert_eq!(join(&[1.0, 0.5], Join::And), 0.75);
+    assert_eq!(join(&[1.0, 0.0], Join::And), 0.0);
+    assert_eq!(join(&[0.25, 0.5], Join::Or), 0.5);
+    assert_eq!(join(&[], Join::And), 0.0);
 }
 
 /// Score after the expert's first `steps` steps.
@@ -85,7 +86,10 @@ fn score_after(task: &Task, steps: usize) -> f32 {
             let step = expert::next(env.desktop().unwrap(), task);
             env.step(&step.action).await.unwrap();
         }
-        evaluate(task, &mut env).await.unwrap().state_score
+        evaluate(task, &mut env, &Scorer::NATIVE)
+            .await
+            .unwrap()
+            .state_score
     })
 }
 
@@ -120,7 +124,7 @@ fn evaluation_takes_the_time_its_law_gives() {
     let mut env = Simulated::new(config);
     let evaluation = block_on(async {
         env.reset(&task, 0).await.unwrap();
-        evaluate(&task, &mut env).await.unwrap()
+        evaluate(&task, &mut env, &Scorer::NATIVE).await.unwrap()
     });
     assert_eq!(evaluation.elapsed, Duration::from_secs(3));
 }
@@ -132,7 +136,9 @@ fn check_spec_error(change: impl FnOnce(&mut Task), phrase: &str) {
     let error = block_on(async {
         let mut env = Simulated::new(SimulatedConfig::INSTANT);
         env.reset(&task, 0).await.unwrap();
-        evaluate(&task, &mut env).await.unwrap_err()
+        evaluate(&task, &mut env, &Scorer::NATIVE)
+            .await
+            .unwrap_err()
     });
     assert!(
         matches!(error, EvaluatorError::Spec { .. }),
@@ -190,7 +196,10 @@ fn other_metrics_read_a_part_of_the_state() {
             let step = expert::next(env.desktop().unwrap(), &original);
             env.step(&step.action).await.unwrap();
         }
-        evaluate(&task, &mut env).await.unwrap().state_score
+        evaluate(&task, &mut env, &Scorer::NATIVE)
+            .await
+            .unwrap()
+            .state_score
     });
     assert_eq!(score, 1.0);
 }

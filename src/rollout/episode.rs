@@ -11,7 +11,7 @@ use crate::action::{ParsedReply, parse_reply};
 use crate::config::{PolicyConfig, Protocol};
 use crate::env::{EnvError, Environment, Observation};
 use crate::evaluator::protocol::outcome;
-use crate::evaluator::{EvaluatorError, evaluate};
+use crate::evaluator::{EvaluatorError, Scorer, evaluate};
 use crate::event::{EventKind, F, Purpose};
 use crate::policy::{
     Extension, FinishReason, Generation, Policy, PolicyError, SamplingParams, SessionId,
@@ -119,6 +119,8 @@ pub struct EpisodeContext<'a> {
     pub gate: Gate,
     /// Asked before each action.
     pub debugger: Debugger,
+    /// Who scores real desktops.
+    pub scorer: Scorer,
     /// Told of everything.
     pub recorder: &'a Recorder,
 }
@@ -156,7 +158,7 @@ impl RolloutError {
             RolloutError::Env(error) => error.class(),
             RolloutError::Reset(_) => ErrorClass::Reset,
             RolloutError::Policy(_) => ErrorClass::Policy,
-            RolloutError::Evaluator(_) => ErrorClass::Evaluator,
+            RolloutError::Evaluator(error) => error.class(),
             RolloutError::Deadline(_) => ErrorClass::Timeout,
             RolloutError::Cancelled | RolloutError::Ended(_) => ErrorClass::Cancelled,
         }
@@ -546,7 +548,7 @@ impl Running<'_, '_> {
     }
 
     async fn score(mut self, end: EpisodeEnd) -> Result<Collected, RolloutError> {
-        let verdict = evaluate(&self.job.task, self.env).await;
+        let verdict = evaluate(&self.job.task, self.env, &self.context.scorer).await;
         let evaluation = match verdict {
             Ok(evaluation) => evaluation,
             Err(error) => {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Profile;
 use crate::env::Environment;
+use crate::evaluator::Scorer;
 use crate::event::{EvalReport, EvalRequest, EvalWhen, EventKind, NoticeLevel, Phase, TrialRow};
 use crate::policy::{Policy, SamplingParams};
 use crate::prompt::PromptBuilder;
@@ -43,6 +44,8 @@ pub struct CollectorParts {
     pub policy: Arc<dyn Policy>,
     /// How conversations become tokens.
     pub prompt: Arc<PromptBuilder>,
+    /// Who scores real desktops.
+    pub scorer: Scorer,
     /// Which start of the engine this is.
     pub incarnation: u32,
 }
@@ -54,6 +57,7 @@ pub struct Collector {
     pub(super) control: Control,
     pub(super) policy: Arc<dyn Policy>,
     prompt: Arc<PromptBuilder>,
+    scorer: Scorer,
     incarnation: u32,
     evaluations: Evaluations,
     lease: Lease,
@@ -86,6 +90,7 @@ impl Collector {
             control: parts.control,
             policy: parts.policy,
             prompt: parts.prompt,
+            scorer: parts.scorer,
             incarnation: parts.incarnation,
             evaluations,
             lease,
@@ -142,6 +147,7 @@ impl Collector {
             clock: clock.clone(),
             gate: self.control.gate(),
             debugger: self.control.debugger(),
+            scorer: self.scorer.clone(),
             recorder: &self.recorder,
         };
         let reopen = || {

@@ -12,6 +12,7 @@ use super::*;
 use crate::bus::{self, CommandInbox, CommandTicket, Controller, EventSink, Watch};
 use crate::config::{Profile, Resolved};
 use crate::env::simulated::suite::{self, HELD_OUT_FIRST, Suite};
+use crate::evaluator::Scorer;
 use crate::event::{
     Command, CommandStatus, EvalRequest, EvalWhen, EvaluationStatus, EventKind, F, IterationReport,
     Purpose, RunState, RunSummary, SCHEMA_VERSION, SafePoint, SampleSignal, Stride, TokenSignals,
@@ -266,6 +267,7 @@ fn collector(
         control: Control::new(inbox, sink.clone(), settings),
         policy: policy(&profile, &prompt),
         prompt,
+        scorer: Scorer::NATIVE,
         incarnation,
         profile,
     })

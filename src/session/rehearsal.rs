@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::simulated::SimulatedConfig;
 use crate::config::{CostTable, PolicyConfig, Profile, Schedule};
+use crate::evaluator::Scorer;
 use crate::event::Purpose;
 use crate::policy::scripted::{Script, Scripted};
 use crate::policy::{Policy, PolicyStats, SamplingParams};
@@ -89,6 +90,7 @@ pub async fn rehearse(spec: &RehearsalSpec) -> Result<Rehearsal, SessionError> {
         clock: clock.clone(),
         gate,
         debugger: Debugger::default(),
+        scorer: Scorer::NATIVE,
         recorder: &Recorder::silent(),
     };
     let collect_spec = CollectSpec {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
+use crate::types::OneOrMany;
+
 /// A program to run on a guest. The server reads a leading `~/` of any part as the home folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -17,6 +19,13 @@ pub enum Command {
         script: String,
         /// Its arguments.
         arguments: Vec<String>,
+    },
+    /// As a task has it. The server splits a text that no shell reads as a shell would.
+    Written {
+        /// A line or its parts.
+        command: OneOrMany<String>,
+        /// Whether a shell reads it.
+        shell: bool,
     },
 }
 
@@ -47,6 +56,7 @@ impl Command {
                 }
                 json!({"command": list, "shell": true})
             }
+            Self::Written { command, shell } => json!({"command": command, "shell": shell}),
         }
     }
 
@@ -55,6 +65,10 @@ impl Command {
         match self {
             Self::Program(argv) => argv.join(" "),
             Self::Shell { script, .. } => script.clone(),
+            Self::Written { command, .. } => {
+                let parts: Vec<&str> = command.iter().map(String::as_str).collect();
+                parts.join(" ")
+            }
         }
     }
 }

@@ -35,6 +35,9 @@ pub enum MetricError {
     /// What was found is nothing the metric can judge: OSWorld's function raises an exception.
     #[error("cannot be judged: {0}")]
     Raised(String),
+    /// Nobody could be asked: OSWorld's own code is not installed, or came to an end of its own.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 /// A metric: a score in [0, 1].

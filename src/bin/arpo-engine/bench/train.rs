@@ -15,6 +15,7 @@ use anyhow::{Context as _, ensure};
 use arpo::cli::bench::median;
 use arpo::cli::wiring;
 use arpo::config::{Profile, Schedule};
+use arpo::evaluator::Scorer;
 use arpo::event::Purpose;
 use arpo::grpo::{TrainSample, weights as sample_weights};
 use arpo::policy::SamplingParams;
@@ -297,6 +298,7 @@ async fn play(profile: &Profile, weights: &Weights) -> anyhow::Result<Vec<Outcom
         clock: Clock::starting_at(Duration::ZERO),
         gate,
         debugger: Debugger::default(),
+        scorer: Scorer::NATIVE,
         recorder: &Recorder::silent(),
     };
     let spec = CollectSpec {
