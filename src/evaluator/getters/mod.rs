@@ -6,9 +6,13 @@
 //! `desktop_env/evaluators/getters` of desktop-env 1.0.2; cases are in
 //! `tests/it/fixtures/differential`.
 
+mod chrome;
+mod code;
 mod commands;
 mod files;
+mod players;
 mod screen;
+mod slides;
 mod time;
 
 #[cfg(test)]
@@ -20,6 +24,7 @@ use super::found::Found;
 use crate::env::guest::GuestError;
 use crate::env::{EnvError, RealDesktop};
 use crate::types::osworld::Getter;
+use crate::types::osworld::getter::UntypedGetter;
 
 /// Why a getter brings nothing, not even that nothing is there.
 #[derive(Debug, thiserror::Error)]
@@ -92,39 +97,58 @@ pub async fn get(getter: &Getter, desktop: RealDesktop<'_>) -> Result<Found, Get
         Getter::VmWindowSize { app_class_name } => {
             screen::window_size(desktop, app_class_name).await
         }
+        Getter::ActiveTabUrlParse(how) => chrome::url_parse(desktop, how).await,
+        Getter::ActiveUrl(prefix) => chrome::active_url(desktop, &prefix.goto_prefix).await,
+        Getter::AudioInSlide(part) => slides::audio(desktop, part).await,
+        Getter::BackgroundImageInSlide(part) => slides::background_image(desktop, part).await,
+        Getter::Bookmarks {} => chrome::bookmarks(desktop).await,
+        Getter::ChromeFontSize {} => chrome::font_size(desktop).await,
+        Getter::CookieData(_) => chrome::cookies(desktop).await,
+        Getter::DataDeleteAutomatically {} => chrome::data_delete(desktop).await,
+        Getter::DefaultSearchEngine {} => chrome::default_search_engine(desktop).await,
+        Getter::DefaultVideoPlayer {} => players::default_video_player(desktop).await,
+        Getter::EnableDoNotTrack {} => chrome::tracking_is_refused(desktop).await,
+        Getter::EnableSafeBrowsing {} => chrome::safe_browsing(desktop).await,
+        Getter::FindInstalledExtensionName {} => chrome::extension_names(desktop).await,
+        Getter::FindUnpackedExtensionPath {} => chrome::extension_paths(desktop).await,
+        Getter::History(_) => chrome::history(desktop).await,
+        Getter::NewStartupPage {} => chrome::new_startup_page(desktop).await,
+        Getter::ProfileName {} => chrome::profile_name(desktop).await,
+        Getter::ShortcutsOnDesktop {} => chrome::shortcuts_on_desktop(desktop).await,
+        Getter::UrlDashPart(part) => chrome::url_dash_part(desktop, part).await,
+        Getter::UrlPathParse(how) => chrome::url_path_parse(desktop, how).await,
+        Getter::VlcPlayingInfo(dest) => players::vlc_playing(desktop, &dest.dest).await,
+        Getter::VscodeConfig {
+            vscode_extension_command: command,
+            path,
+            dest,
+        } => code::config(desktop, command, path, dest).await,
+        Getter::Untyped(getter) => untyped(getter, desktop).await,
+        // Live sites, pages that only a browser's driver gets at, accounts of somebody's.
         Getter::ActiveTabHtmlParse(_)
         | Getter::ActiveTabInfo(_)
-        | Getter::ActiveTabUrlParse(_)
-        | Getter::ActiveUrl(_)
-        | Getter::AudioInSlide(_)
-        | Getter::BackgroundImageInSlide(_)
-        | Getter::Bookmarks {}
         | Getter::ChromeAppearanceModeUi {}
-        | Getter::ChromeFontSize {}
         | Getter::ContentFromVmFile { .. }
-        | Getter::CookieData(_)
-        | Getter::DataDeleteAutomatically {}
-        | Getter::DefaultSearchEngine {}
-        | Getter::DefaultVideoPlayer {}
-        | Getter::EnableDoNotTrack {}
-        | Getter::EnableSafeBrowsing {}
-        | Getter::FindInstalledExtensionName {}
-        | Getter::FindUnpackedExtensionPath {}
         | Getter::GoogleDriveFile(_)
         | Getter::RecreationPage { .. }
-        | Getter::History(_)
         | Getter::InfoFromWebsite { .. }
-        | Getter::NewStartupPage {}
         | Getter::OpenTabsInfo {}
         | Getter::PageInfo { .. }
-        | Getter::PdfFromUrl { .. }
-        | Getter::ProfileName {}
-        | Getter::ShortcutsOnDesktop {}
-        | Getter::UrlDashPart(_)
-        | Getter::UrlPathParse(_)
-        | Getter::VlcPlayingInfo(_)
-        | Getter::VscodeConfig { .. }
-        | Getter::Untyped(_) => Err(GetterError::Elsewhere),
+        | Getter::PdfFromUrl { .. } => Err(GetterError::Elsewhere),
+    }
+}
+
+/// One that no task of OSWorld uses.
+async fn untyped(getter: &UntypedGetter, desktop: RealDesktop<'_>) -> Result<Found, GetterError> {
+    match getter.name {
+        "chrome_language" => chrome::language(desktop).await,
+        "enable_enhanced_safety_browsing" => chrome::safety_is_enhanced(desktop).await,
+        "enabled_experiments" => chrome::enabled_experiments(desktop).await,
+        "time_diff_range" => {
+            let range = getter.parameters.get("diff_range_in_minutes");
+            Ok(Found::Value(range.cloned().unwrap_or_default()))
+        }
+        _ => Err(GetterError::Elsewhere),
     }
 }
 

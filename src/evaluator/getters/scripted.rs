@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -25,6 +25,7 @@ const HOME: &str = "/home/user";
 /// A machine with a scripted desktop.
 pub(crate) struct Scripted {
     guest: Guest,
+    desktop: Arc<Value>,
     serving: JoinHandle<()>,
     kept: BTreeMap<String, Vec<u8>>,
     files: FileCache,
@@ -67,13 +68,14 @@ impl Scripted {
             tries: 1,
             ..GuestOptions::new(screen)
         };
-        let serving = tokio::spawn(serve(listener, desktop));
+        let serving = tokio::spawn(serve(listener, Arc::clone(&desktop)));
         let cache = tempfile::tempdir().unwrap();
         fetch(cache.path(), &case["web"]);
         let kept = case.get("kept").and_then(Value::as_object);
         let kept = kept.into_iter().flatten();
         Self {
             guest: Guest::new(address, options).unwrap(),
+            desktop,
             serving,
             kept: kept
                 .map(|(name, file)| (name.clone(), content(file).unwrap()))
@@ -114,10 +116,21 @@ impl Machine for Scripted {
         Ok(())
     }
     async fn connect(&self, port: u16) -> Result<Box<dyn Connection>, EnvError> {
-        Err(EnvError::Machine {
-            machine: self.name(),
-            reason: format!("nothing listens on port {port}"),
-        })
+        let vlc = &self.desktop["vlc"];
+        if port != 8080 || !vlc.is_object() {
+            return Err(EnvError::Machine {
+                machine: self.name(),
+                reason: format!("nothing listens on port {port}"),
+            });
+        }
+        let status = vlc["status"].as_u64().unwrap_or(200) as u16;
+        let page = reply(status, "text/xml", content(vlc).unwrap_or_default());
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(answered(theirs, move |(path, _)| {
+            assert_eq!(path, "/requests/status.xml");
+            page.clone()
+        }));
+        Ok(Box::new(ours))
     }
     fn placeholders(&self) -> PlaceholderValues {
         PlaceholderValues {
@@ -155,21 +168,27 @@ fn fetch(root: &Path, web: &Value) {
 type Request = (String, Vec<u8>);
 
 async fn serve(listener: TcpListener, desktop: Arc<Value>) {
-    while let Ok((mut stream, _)) = listener.accept().await {
+    while let Ok((stream, _)) = listener.accept().await {
         let desktop = Arc::clone(&desktop);
-        tokio::spawn(async move {
-            let mut read = Vec::new();
-            let request = loop {
-                if let Some(request) = whole(&read) {
-                    break request;
-                }
-                if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
-                    return;
-                }
-            };
-            let _ = stream.write_all(&answer(&desktop, &request)).await;
-        });
+        tokio::spawn(answered(stream, move |request| answer(&desktop, request)));
     }
+}
+
+/// One request of a connection, and its end.
+async fn answered(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: impl Fn(&Request) -> Vec<u8>,
+) {
+    let mut read = Vec::new();
+    let request = loop {
+        if let Some(request) = whole(&read) {
+            break request;
+        }
+        if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
+            return;
+        }
+    };
+    let _ = stream.write_all(&answer(&request)).await;
 }
 
 /// The request, once all of it has come.

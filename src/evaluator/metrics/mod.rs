@@ -12,7 +12,7 @@ mod docx;
 mod json;
 mod likeness;
 mod pattern;
-mod python;
+pub(super) mod python;
 mod rule;
 mod simulated;
 mod text;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::MetricError;
 
 /// `left == right`: of numbers it compares the worth, and `True` is 1.
-pub(super) fn equal(left: &Value, right: &Value) -> bool {
+pub(in crate::evaluator) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Array(left), Value::Array(right)) => {
             let mut pairs = left.iter().zip(right);
@@ -49,7 +49,7 @@ pub(super) fn is_in(part: &Value, whole: &Value) -> Result<bool, MetricError> {
 }
 
 /// `bool(value)`.
-pub(super) fn is_true(value: &Value) -> bool {
+pub(in crate::evaluator) fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
@@ -70,7 +70,7 @@ pub(super) fn is_space(c: char) -> bool {
 }
 
 /// `str.strip()`.
-pub(super) fn strip(text: &str) -> &str {
+pub(in crate::evaluator) fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
