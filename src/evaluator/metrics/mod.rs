@@ -11,6 +11,7 @@ mod config;
 mod docx;
 mod json;
 mod likeness;
+mod package;
 mod pattern;
 pub(super) mod python;
 mod rule;
