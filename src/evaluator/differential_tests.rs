@@ -28,13 +28,20 @@ fn found(case: &Value, name: &str) -> Found {
     }
 }
 
-/// A file of a case, see `scripted::content`.
+/// A file of a case, see `scripted::content`; `beside` are files that lie beside it; null is none.
 fn file(written: &Value) -> Found {
     let text = |key: &str| written.get(key).and_then(Value::as_str);
     let name = text("name").or(text("document")).unwrap_or("file.txt");
-    let bytes = scripted::content(written);
-    bytes.map_or(Found::NOTHING, |bytes| {
-        Found::File(FoundFile::new(name, bytes))
+    let beside = written.get("beside").and_then(Value::as_array);
+    let beside = beside.into_iter().flatten().map(|one| match file(one) {
+        Found::File(file) => file,
+        other => panic!("{other:?} lies beside {name}"),
+    });
+    scripted::content(written).map_or(Found::NOTHING, |bytes| {
+        Found::File(FoundFile {
+            beside: beside.collect(),
+            ..FoundFile::new(name, bytes)
+        })
     })
 }
 

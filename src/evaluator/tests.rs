@@ -154,8 +154,8 @@ fn check_spec_error(change: impl FnOnce(&mut Task), phrase: &str) {
 #[test]
 fn errors_in_task_files_name_the_task_and_the_remedy() {
     check_spec_error(
-        |task| task.evaluator.func = OneOrMany::One("compare_table".into()),
-        "no metric is called \"compare_table\"",
+        |task| task.evaluator.func = OneOrMany::One("no_such_metric".into()),
+        "no metric is called \"no_such_metric\"",
     );
     check_spec_error(|task| task.evaluator.result = None, "no \"result\"");
     check_spec_error(

@@ -5,16 +5,20 @@ use std::hash::Hash;
 
 /// `rapidfuzz.fuzz.ratio` as a fraction: what a longest common subsequence covers of both.
 pub(super) fn ratio(left: &str, right: &str) -> f64 {
+    percent(left, right) / 100.0
+}
+
+/// The same in per cent, as there.
+pub(super) fn percent(left: &str, right: &str) -> f64 {
     let left_len = left.chars().count();
     let right_len = right.chars().count();
     let total = left_len + right_len;
     if total == 0 {
-        return 1.0;
+        return 100.0;
     }
     let common = rapidfuzz::distance::lcs_seq::similarity(left.chars(), right.chars());
     let distance = total - 2 * common;
-    // Through percents, as there: the detour moves the last bit.
-    (1.0 - distance as f64 / total as f64) * 100.0 / 100.0
+    (1.0 - distance as f64 / total as f64) * 100.0
 }
 
 /// `difflib.SequenceMatcher(a=left, b=right).ratio()`: what matching blocks cover of both, found

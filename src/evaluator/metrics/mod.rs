@@ -16,6 +16,7 @@ mod pattern;
 pub(super) mod python;
 mod rule;
 mod simulated;
+mod table;
 mod text;
 mod thunderbird;
 mod values;
@@ -86,6 +87,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("check_thunderbird_folder", thunderbird::check_thunderbird_folder),
     ("check_thunderbird_prefs", thunderbird::check_thunderbird_prefs),
     ("compare_answer", values::compare_answer),
+    ("compare_conference_city_in_order", table::compare_conference_city_in_order),
     ("compare_config", text::compare_config),
     ("compare_contains_image", docx::compare_contains_image),
     ("compare_csv", text::compare_csv),
@@ -102,6 +104,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("compare_references", docx::compare_references),
     ("compare_result_files", text::compare_result_files),
     ("compare_subscript_contains", docx::compare_subscript_contains),
+    ("compare_table", table::compare_table),
     ("compare_terminal_and_txt", text::compare_terminal_and_txt),
     ("compare_text_file", text::compare_text_file),
     ("compare_unique_train_records", docx::compare_unique_train_records),

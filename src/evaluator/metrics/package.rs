@@ -164,4 +164,16 @@ impl ContentTypes {
             .or_else(of_extension)
             .map(String::as_str)
     }
+
+    /// The first part that is listed by its name as such a kind.
+    pub(super) fn first(&self, kind: &str) -> Option<&str> {
+        let mut parts = self.parts.iter();
+        let found = parts.find(|(_, known)| known == kind);
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// Whether some extension stands for such a kind.
+    pub(super) fn has_default(&self, kind: &str) -> bool {
+        self.extensions.values().any(|known| known == kind)
+    }
 }

@@ -273,7 +273,7 @@ pub(super) fn compare_csv(call: &Call<'_>) -> Result<f64, MetricError> {
 }
 
 /// Text in UTF-8, else in Latin-1, in which every byte is a character.
-fn read_any(bytes: &[u8]) -> String {
+pub(super) fn read_any(bytes: &[u8]) -> String {
     python::read_text(bytes).unwrap_or_else(|_| {
         let text: String = bytes.iter().copied().map(char::from).collect();
         text.replace("\r\n", "\n").replace('\r', "\n")
