@@ -16,6 +16,7 @@ mod pattern;
 pub(super) mod python;
 mod rule;
 mod simulated;
+mod slides;
 mod table;
 mod text;
 mod thunderbird;
@@ -68,24 +69,30 @@ const METRICS: &[(&str, Metric)] = &[
     ("check_global_key_play_pause", vlc::check_global_key_play_pause),
     ("check_gnome_favorite_apps", values::check_gnome_favorite_apps),
     ("check_history_deleted", chrome::check_history_deleted),
+    ("check_image_stretch_and_center", slides::check_image_stretch_and_center),
     ("check_include_exclude", values::check_include_exclude),
     ("check_italic_font_size_14", docx::check_italic_font_size_14),
     ("check_json_keybindings", json::check_json_keybindings),
     ("check_json_settings", json::check_json_settings),
+    ("check_left_panel", slides::check_left_panel),
     ("check_line_number", text::check_line_number),
     ("check_list", text::check_list),
     ("check_moved_jpgs", values::check_moved_jpgs),
     ("check_no_duplicates", docx::check_no_duplicates),
     ("check_one_instance_when_started_from_file", vlc::check_one_instance_when_started_from_file),
+    ("check_page_number_colors", slides::check_page_number_colors),
     ("check_presenter_console_disable", config::check_presenter_console_disable),
     ("check_qt_bgcone", vlc::check_qt_bgcone),
     ("check_qt_max_volume", vlc::check_qt_max_volume),
     ("check_qt_minimal_view", vlc::check_qt_minimal_view),
     ("check_qt_slider_colours", vlc::check_qt_slider_colours),
+    ("check_slide_orientation_Portrait", slides::check_slide_orientation_portrait),
+    ("check_strikethrough", slides::check_strikethrough),
     ("check_tabstops", docx::check_tabstops),
     ("check_thunderbird_filter", thunderbird::check_thunderbird_filter),
     ("check_thunderbird_folder", thunderbird::check_thunderbird_folder),
     ("check_thunderbird_prefs", thunderbird::check_thunderbird_prefs),
+    ("check_transition", slides::check_transition),
     ("compare_answer", values::compare_answer),
     ("compare_conference_city_in_order", table::compare_conference_city_in_order),
     ("compare_config", text::compare_config),
@@ -100,6 +107,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("compare_init_lines", docx::compare_init_lines),
     ("compare_insert_equation", docx::compare_insert_equation),
     ("compare_line_spacing", docx::compare_line_spacing),
+    ("compare_pptx_files", slides::compare_pptx_files),
     ("compare_python_pure_text", text::compare_python_pure_text),
     ("compare_references", docx::compare_references),
     ("compare_result_files", text::compare_result_files),
@@ -113,6 +121,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("diff_text_file", text::diff_text_file),
     ("evaluate_alignment", docx::evaluate_alignment),
     ("evaluate_colored_words_in_tables", docx::evaluate_colored_words_in_tables),
+    ("evaluate_presentation_fill_to_rgb_distance", slides::evaluate_presentation_fill_to_rgb_distance),
     ("evaluate_spacing", docx::evaluate_spacing),
     ("evaluate_strike_through_last_paragraph", docx::evaluate_strike_through_last_paragraph),
     ("exact_match", values::exact_match),

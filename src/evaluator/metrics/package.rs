@@ -6,6 +6,9 @@ use std::io::{Cursor, Read as _};
 use roxmltree::Document;
 use zip::ZipArchive;
 
+use super::MetricError;
+use super::python::{parse_float, raised};
+
 /// Largest part that is unpacked, bytes: an archive can claim anything.
 const MAX_PART: u64 = 256 * 1024 * 1024;
 
@@ -26,6 +29,33 @@ pub(super) struct Relation {
     pub(super) target: String,
     /// Whether it is no part of the package.
     pub(super) is_outside: bool,
+}
+
+/// A package with all that it refers to.
+pub(super) struct Package {
+    /// By name, without a leading slash.
+    pub(super) parts: BTreeMap<String, Part>,
+    /// What the package itself refers to.
+    pub(super) relations: Vec<Relation>,
+}
+
+/// A part of a package.
+pub(super) struct Part {
+    /// Its content type.
+    pub(super) kind: String,
+    /// All of it.
+    pub(super) content: Vec<u8>,
+    /// What it refers to, in the order written.
+    pub(super) relations: Vec<Relation>,
+}
+
+/// What becomes of relations to parts that are not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dangling {
+    /// The package is broken.
+    Refused,
+    /// They are left out.
+    Dropped,
 }
 
 impl<'a> Archive<'a> {
@@ -90,6 +120,64 @@ impl<'a> Archive<'a> {
             })
             .collect()
     }
+}
+
+impl Package {
+    /// Opens a package with all that it refers to; none if any of it is broken.
+    pub(super) fn open(bytes: &[u8], dangling: Dangling) -> Option<Self> {
+        let mut archive = Archive::open(bytes)?;
+        let types = ContentTypes::read(&archive.read_text("[Content_Types].xml")?)?;
+        let mut package = Self {
+            parts: BTreeMap::new(),
+            relations: archive.relations("")?,
+        };
+        let is_there = |archive: &Archive<'_>, relation: &Relation| {
+            relation.is_outside
+                || dangling == Dangling::Refused
+                || archive.has(&relation.target)
+        };
+        package
+            .relations
+            .retain(|relation| is_there(&archive, relation));
+        let mut open = inner_targets(&package.relations);
+        while let Some(name) = open.pop() {
+            if package.parts.contains_key(&name) {
+                continue;
+            }
+            let content = archive.read(&name)?;
+            let kind = types.of(&name)?.to_owned();
+            let mut relations = archive.relations(&name)?;
+            relations.retain(|relation| is_there(&archive, relation));
+            open.extend(inner_targets(&relations));
+            let part = Part {
+                kind,
+                content,
+                relations,
+            };
+            package.parts.insert(name, part);
+        }
+        Some(package)
+    }
+
+    /// The part that is the document itself; none unless there is exactly one.
+    pub(super) fn main(&self) -> Option<&str> {
+        let kind = format!("{OFFICE}/officeDocument");
+        let mut mains = self.relations.iter().filter(|root| root.kind == kind);
+        let main = mains.next()?;
+        mains.next().is_none().then_some(main.target.as_str())
+    }
+}
+
+impl Part {
+    /// It as XML; none if it is none.
+    pub(super) fn tree(&self) -> Option<Document<'_>> {
+        Document::parse(bare(std::str::from_utf8(&self.content).ok()?)).ok()
+    }
+}
+
+fn inner_targets(relations: &[Relation]) -> Vec<String> {
+    let inner = relations.iter().filter(|relation| !relation.is_outside);
+    inner.map(|relation| relation.target.clone()).collect()
 }
 
 /// Without a byte order mark.
@@ -176,4 +264,21 @@ impl ContentTypes {
     pub(super) fn has_default(&self, kind: &str) -> bool {
         self.extensions.values().any(|known| known == kind)
     }
+}
+
+/// A length with its unit, in EMU.
+pub(super) fn universal_length(value: &str) -> Result<f64, MetricError> {
+    const EMU_PER_UNIT: [(&str, f64); 6] = [
+        ("mm", 36_000.0),
+        ("cm", 360_000.0),
+        ("in", 914_400.0),
+        ("pt", 12_700.0),
+        ("pc", 152_400.0),
+        ("pi", 152_400.0),
+    ];
+    let found = EMU_PER_UNIT.iter().find_map(|(unit, emu)| {
+        let number = parse_float(value.strip_suffix(unit)?)?;
+        Some((number * emu).round_ties_even())
+    });
+    found.ok_or_else(|| raised(format!("length {value:?}")))
 }

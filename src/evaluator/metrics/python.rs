@@ -142,10 +142,15 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
     text.replace('_', "").parse().ok()
 }
 
+/// `int(text)`, none where that raises.
+pub(super) fn parse_int(text: &str) -> Option<i64> {
+    strip(text).replace('_', "").parse().ok()
+}
+
 /// `int(value)`, none where that raises.
 pub(super) fn to_int(value: &Value) -> Option<i64> {
     match value {
-        Value::String(text) => strip(text).replace('_', "").parse().ok(),
+        Value::String(text) => parse_int(text),
         _ => worth(value).map(|worth| worth.trunc() as i64),
     }
 }

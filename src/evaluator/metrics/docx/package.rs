@@ -1,10 +1,10 @@
-//! Word documents as packages, and packages as archives.
+//! A Word document as a package, and archives of any files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use roxmltree::Document;
 
-use super::super::package::{Archive, ContentTypes, OFFICE, Relation, bare};
+use super::super::package::{self, Archive, Dangling};
 use super::super::python::raised;
 use super::super::{Call, MetricError, score};
 
@@ -23,53 +23,23 @@ const PARSED: [&str; 7] = [
 
 /// A Word document that python-docx would open.
 pub(super) struct Package {
-    /// Texts of the parts it parses, by name.
-    parts: BTreeMap<String, String>,
-    /// The name of the main one.
+    inner: package::Package,
+    /// The name of the main part.
     main: String,
-    /// What the main part refers to.
-    relations: Vec<Relation>,
 }
 
 impl Package {
     /// Opens a document with all that it refers to; none if any of it is broken.
     pub(super) fn open(bytes: &[u8]) -> Option<Self> {
-        let mut archive = Archive::open(bytes)?;
-        let types = ContentTypes::read(&archive.read_text("[Content_Types].xml")?)?;
-        let roots = archive.relations("")?;
-        let mut parts = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<String> = inner_targets(&roots);
-        while let Some(name) = open.pop() {
-            if !seen.insert(name.clone()) {
-                continue;
+        let inner = package::Package::open(bytes, Dangling::Refused)?;
+        for part in inner.parts.values() {
+            if word_kind(&part.kind).is_some_and(|kind| PARSED.contains(&kind)) {
+                part.tree()?;
             }
-            let content = archive.read(&name)?;
-            let kind = types.of(&name)?;
-            let kind = kind
-                .strip_prefix(WORD)
-                .and_then(|kind| kind.strip_prefix('.'));
-            let kind = kind.and_then(|kind| kind.strip_suffix("+xml"));
-            if kind.is_some_and(|kind| PARSED.contains(&kind)) {
-                let text = String::from_utf8(content).ok()?;
-                Document::parse(bare(&text)).ok()?;
-                parts.insert(name.clone(), text);
-            }
-            open.extend(inner_targets(&archive.relations(&name)?));
         }
-        let mut mains = roots
-            .into_iter()
-            .filter(|root| root.kind == format!("{OFFICE}/officeDocument"));
-        let (main, None) = (mains.next()?.target, mains.next()) else {
-            return None;
-        };
-        let is_document = types.of(&main)? == format!("{WORD}.document.main+xml");
-        let relations = archive.relations(&main)?;
-        is_document.then_some(Self {
-            parts,
-            main,
-            relations,
-        })
+        let main = inner.main()?.to_owned();
+        let is_document = word_kind(&inner.parts.get(&main)?.kind) == Some("document.main");
+        is_document.then_some(Self { inner, main })
     }
 
     /// The main part.
@@ -79,23 +49,29 @@ impl Package {
 
     /// The part that the main one refers to by an id.
     pub(super) fn related(&self, id: &str) -> Result<Document<'_>, MetricError> {
-        let found = self.relations.iter().find(|relation| relation.id == id);
+        let found = self.relations().iter().find(|relation| relation.id == id);
         let found = found.ok_or_else(|| raised(format!("nothing is related as {id:?}")))?;
         self.part(&found.target)
     }
 
+    fn relations(&self) -> &[package::Relation] {
+        let main = self.inner.parts.get(&self.main);
+        main.map_or(&[], |part| part.relations.as_slice())
+    }
+
     fn part(&self, name: &str) -> Result<Document<'_>, MetricError> {
-        let text = self
-            .parts
-            .get(name)
-            .ok_or_else(|| raised(format!("no part {name:?}")))?;
-        Document::parse(bare(text)).map_err(|error| raised(format!("{name}: {error}")))
+        let part = self.inner.parts.get(name);
+        let part =
+            part.filter(|part| word_kind(&part.kind).is_some_and(|kind| PARSED.contains(&kind)));
+        part.and_then(package::Part::tree)
+            .ok_or_else(|| raised(format!("no part {name:?}")))
     }
 }
 
-fn inner_targets(relations: &[Relation]) -> Vec<String> {
-    let inner = relations.iter().filter(|relation| !relation.is_outside);
-    inner.map(|relation| relation.target.clone()).collect()
+/// What part of a Word document a content type says.
+fn word_kind(content_type: &str) -> Option<&str> {
+    let kind = content_type.strip_prefix(WORD)?.strip_prefix('.')?;
+    kind.strip_suffix("+xml")
 }
 
 /// Two archives hold the same files. Departs: PDFs in them have to be the same byte by byte to be

@@ -3,6 +3,7 @@
 use roxmltree::{Document, Node};
 
 use super::super::MetricError;
+use super::super::package::universal_length;
 use super::super::python::{parse_float, raised};
 
 const W: &str = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
@@ -262,20 +263,4 @@ pub(super) fn length(value: &str) -> Result<f64, MetricError> {
         return Err(raised(format!("length {value:?}")));
     }
     signed_length(value)
-}
-
-fn universal_length(value: &str) -> Result<f64, MetricError> {
-    const EMU_PER_UNIT: [(&str, f64); 6] = [
-        ("mm", 36_000.0),
-        ("cm", 360_000.0),
-        ("in", 914_400.0),
-        ("pt", 12_700.0),
-        ("pc", 152_400.0),
-        ("pi", 152_400.0),
-    ];
-    let found = EMU_PER_UNIT.iter().find_map(|(unit, emu)| {
-        let number = parse_float(value.strip_suffix(unit)?)?;
-        Some((number * emu).round_ties_even())
-    });
-    found.ok_or_else(|| raised(format!("length {value:?}")))
 }
