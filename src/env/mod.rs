@@ -145,13 +145,13 @@ pub enum EnvError {
         reason: String,
     },
     /// A real desktop's server, or what it was asked, failed.
-    #[error("{what}")]
+    #[error("{what}: {}", crate::http::with_causes(.source))]
     Guest {
         /// What was being done.
         what: String,
         /// What came of it.
         #[source]
-        source: guest::GuestError,
+        source: Box<guest::GuestError>,
     },
     /// A machine did not come up, or could not be brought back.
     #[error("{machine}: {reason}")]

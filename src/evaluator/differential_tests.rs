@@ -48,7 +48,8 @@ fn file(written: &Value) -> Found {
 /// What this program makes of a case of a native part, if it differs from what it should.
 fn difference(kind: PartKind, name: &str, case: &Value) -> Option<String> {
     match kind {
-        PartKind::Setup => panic!("{name}: say here how it is run"),
+        // Held against it in `tests/it/guest/setup.rs`, which has a server to ask.
+        PartKind::Setup => None,
         PartKind::Getter => getter_difference(name, case),
         PartKind::Metric => metric_difference(name, case),
     }

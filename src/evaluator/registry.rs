@@ -55,6 +55,23 @@ const fn native(cases: usize) -> Carrier {
 /// What is carried. Sorted by kind and name.
 #[rustfmt::skip]
 pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
+    (PartKind::Setup, "activate_window", native(8)),
+    (PartKind::Setup, "change_wallpaper", native(6)),
+    (PartKind::Setup, "chrome_close_tabs", native(10)),
+    (PartKind::Setup, "chrome_open_tabs", native(8)),
+    (PartKind::Setup, "close_window", native(8)),
+    (PartKind::Setup, "command", native(12)),
+    (PartKind::Setup, "download", native(10)),
+    (PartKind::Setup, "execute", native(22)),
+    (PartKind::Setup, "execute_with_verification", native(10)),
+    (PartKind::Setup, "googledrive", Carrier::Credentials),
+    (PartKind::Setup, "launch", native(16)),
+    (PartKind::Setup, "login", Carrier::Credentials),
+    (PartKind::Setup, "open", native(7)),
+    (PartKind::Setup, "proxy", Carrier::Credentials),
+    (PartKind::Setup, "sleep", native(6)),
+    (PartKind::Setup, "update_browse_history", native(8)),
+    (PartKind::Setup, "upload_file", native(8)),
     (PartKind::Getter, "accessibility_tree", native(4)),
     (PartKind::Getter, "active_tab_html_parse", Carrier::Sidecar),
     (PartKind::Getter, "active_tab_info", Carrier::Sidecar),

@@ -1,11 +1,16 @@
 //! The client of a guest's server, against one that fails in all the ways the original does.
 
+mod browser;
+mod chromium;
+mod desktop;
 mod exchange;
 mod files;
+mod machine;
+mod setup;
 
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -102,14 +107,20 @@ struct Server {
 
 impl Server {
     fn start(replies: Vec<Reply>) -> Self {
+        let asked = AtomicUsize::new(0);
+        Self::answering(move |_| {
+            let number = asked.fetch_add(1, Ordering::Relaxed);
+            replies[number.min(replies.len() - 1)].clone()
+        })
+    }
+
+    /// One that answers each request by what it is.
+    fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&seen);
         let address = loopback::serve(move |request| {
-            let mut heard = heard.lock().unwrap();
-            let number = heard.len().min(replies.len() - 1);
-            heard.push(request.clone());
-            drop(heard);
-            bytes(replies[number].clone())
+            heard.lock().unwrap().push(request.clone());
+            bytes(answer(request))
         });
         Self { address, seen }
     }
@@ -120,6 +131,12 @@ impl Server {
 
     fn asked(&self) -> usize {
         self.seen.lock().unwrap().len()
+    }
+
+    fn asked_paths(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        let paths = seen.iter().map(|request| request.path().to_owned());
+        paths.collect()
     }
 }
 

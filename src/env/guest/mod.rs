@@ -4,15 +4,22 @@
 //! a deadline; what changes the desktop is sent once, whatever comes of it (a lost answer is
 //! `GuestError::is_outcome_unknown`); text of a model or a task is never part of a program.
 //!
-//! Knows neither how a machine is started, reverted or stopped, nor tasks: those are above.
+//! `GuestDesktop` is a desktop of OSWorld's tasks over a machine with such a server: what their
+//! steps do (`setup`), when a screen is looked at (`settle`). How a machine is started, reverted or
+//! stopped is its provider's business.
 
+pub mod address;
 mod call;
+pub mod cdp;
+mod desktop;
 mod error;
 mod health;
 mod input;
 mod python;
 mod reply;
 mod routes;
+mod settle;
+mod setup;
 
 #[cfg(test)]
 mod tests;
@@ -20,9 +27,11 @@ mod tests;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+pub use desktop::{ChromePatience, DesktopOptions, GuestDesktop};
 pub use error::{Asked, GuestError};
 pub use health::{Health, Layer};
 pub use reply::{Child, Command, Entry, Output, Patience, Verification};
+pub use settle::Settle;
 
 use crate::http;
 use crate::types::ScreenSize;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::types::OneOrMany;
 
@@ -93,7 +93,8 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
 }
 
 /// What has to hold after a command, for `Guest::execute_until`; all of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Verification {
     /// Some window's title holds this, whatever its case.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +112,34 @@ pub struct Patience {
     /// Time between two looks.
     pub interval: Duration,
 }
+
+impl Verification {
+    /// As a task has it.
+    pub(super) fn read(written: &Map<String, Value>) -> Result<Self, String> {
+        serde_json::from_value(Value::Object(written.clone())).map_err(|error| error.to_string())
+    }
+}
+
+impl Patience {
+    /// From a task's seconds; what it leaves out is OSWorld's. Says what is wrong with which.
+    pub(super) fn read(
+        longest: Option<f64>,
+        interval: Option<f64>,
+    ) -> Result<Self, (&'static str, String)> {
+        let read = |name: &'static str, seconds: f64| {
+            let duration = Duration::try_from_secs_f64(seconds).ok();
+            let duration = duration.filter(|duration| *duration <= MAX_PATIENCE);
+            duration.ok_or_else(|| (name, format!("{seconds} is not within an hour")))
+        };
+        Ok(Self {
+            longest: read("max_wait_time", longest.unwrap_or(10.0))?,
+            interval: read("check_interval", interval.unwrap_or(1.0))?,
+        })
+    }
+}
+
+/// The longest that a task may have anybody wait.
+const MAX_PATIENCE: Duration = Duration::from_secs(3600);
 
 /// A folder's content.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -71,7 +71,7 @@ fn raised(reason: impl Into<String>) -> GetterError {
 fn failed(source: GuestError) -> GetterError {
     GetterError::Environment(EnvError::Guest {
         what: "reading the end state".to_owned(),
-        source,
+        source: Box::new(source),
     })
 }
 

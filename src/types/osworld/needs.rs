@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
+use super::setup::HISTORY_FILE;
 use super::{Getter, OsworldTask, Setup};
 use crate::types::{OneOrMany, Task};
 
@@ -135,9 +136,9 @@ fn use_of_getter(getter: &Getter) -> Option<InternetUse> {
 
 fn files(typed: &OsworldTask) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
-    let mut add = |url: &String| {
-        if !files.contains(url) {
-            files.push(url.clone());
+    let mut add = |url: &str| {
+        if !files.iter().any(|known| known == url) {
+            files.push(url.to_owned());
         }
     };
     for step in typed.steps() {
@@ -148,8 +149,9 @@ fn files(typed: &OsworldTask) -> Vec<String> {
                     .args
                     .iter()
                     .filter_map(|one| one.url.as_ref())
-                    .for_each(&mut add);
+                    .for_each(|url| add(url));
             }
+            Setup::UpdateBrowseHistory { .. } => add(HISTORY_FILE),
             _ => {}
         }
     }

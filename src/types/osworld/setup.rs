@@ -31,6 +31,9 @@ pub const SETUP_NAMES: [&str; 17] = [
     "upload_file",
 ];
 
+/// The empty history that `update_browse_history` writes into, which OSWorld's controller names.
+pub const HISTORY_FILE: &str = "https://huggingface.co/datasets/xlangai/ubuntu_osworld_file_cache/resolve/main/chrome/44ee5668-ecd5-4366-a6ce-c1c9b8d4e938/history_empty.sqlite?download=true";
+
 /// One step. The first thirteen are what OSWorld's tasks use.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", content = "parameters", rename_all = "snake_case")]
