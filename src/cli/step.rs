@@ -156,9 +156,19 @@ fn find_task(profile: &Profile, id: &TaskId) -> anyhow::Result<Arc<Task>> {
             return Ok(task);
         }
     }
-    let task = suite::task_by_id(id);
-    let task = task.with_context(|| format!("no task {id} in the profile's task sets"))?;
-    Ok(Arc::new(task))
+    if let Ok(task) = suite::task_by_id(id) {
+        return Ok(Arc::new(task));
+    }
+    // One of OSWorld's, by its id or the beginning of one.
+    let found = if profile.env.kind.is_virtual() {
+        Vec::new()
+    } else {
+        wiring::tasks_of(&id.0)?
+    };
+    match <[_; 1]>::try_from(found) {
+        Ok([task]) => Ok(task),
+        Err(_) => bail!("no task {id} in the profile's task sets"),
+    }
 }
 
 /// Runs the command in `arpo`.

@@ -15,7 +15,7 @@ use crate::evaluator::Scorer;
 use crate::event::{Command, Event, EventKind, SCHEMA_VERSION};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
-use crate::session::{Collector, CollectorParts, Control, Settings, find_tasks};
+use crate::session::{Collector, CollectorParts, Control, Desktops, Settings, find_tasks};
 use crate::store::{Checkpoint, RunDir, StoreError, run_name};
 use crate::types::{Iteration, Task};
 
@@ -178,6 +178,7 @@ impl OpenRun {
                 evaluators: profile.eval.evaluators,
                 original: None,
             },
+            desktops: Desktops::of(profile)?,
             incarnation: self.incarnation,
         }))
     }
@@ -252,7 +253,7 @@ fn run_started(run: &str, profile: &Profile, overlay: &str, num_tasks: usize) ->
         clip_low: Some(profile.grpo.clip_low),
         clip_high: Some(profile.grpo.clip_high),
         replay: Some(profile.replay.enabled),
-        virtual_clock: true,
+        virtual_clock: profile.env.kind.is_virtual(),
     }
 }
 

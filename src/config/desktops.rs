@@ -28,6 +28,13 @@ pub enum EnvKind {
     Simulated,
 }
 
+impl EnvKind {
+    /// Whether its desktops say how long they take, instead of taking it.
+    pub fn is_virtual(self) -> bool {
+        matches!(self, Self::Simulated)
+    }
+}
+
 /// `[tasks]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +45,8 @@ pub struct TasksConfig {
     pub heldout: String,
     /// Whether each pass over the pool has its own order, drawn from the run's seed.
     pub shuffle: bool,
+    /// Folder of the files that tasks bring from the web; empty is that of `arpo tasks fetch`.
+    pub files: String,
 }
 
 /// `[rollout]`.

@@ -40,8 +40,8 @@ pub struct Steering<'a> {
     pub lease: Lease,
     /// Whether the collection is there for the lease's jobs alone, and ends with them.
     pub leased_only: bool,
-    /// Opens a desktop in the place of a closed one; without it none is rebooted.
-    pub reopen: Option<&'a dyn Fn() -> Result<Box<dyn Environment>, String>>,
+    /// Opens a desktop in the place of a closed one of that number; without it none is rebooted.
+    pub reopen: Option<&'a dyn Fn(u32) -> Result<Box<dyn Environment>, String>>,
 }
 
 /// A job has come to its end.
@@ -183,7 +183,7 @@ async fn reboot_if_asked(steering: &Steering<'_>, desktop: u32, env: &mut Box<dy
                 // It is being replaced because something is wrong with it.
                 tracing::warn!(%error, desktop, "closing a desktop to reboot it");
             }
-            reopen().map(|opened| *env = opened)
+            reopen(desktop).map(|opened| *env = opened)
         }
         None => Err("these desktops cannot be rebooted".to_owned()),
     };

@@ -111,7 +111,7 @@ pub struct EpisodeContext<'a> {
     pub speech: &'a PolicyConfig,
     /// The protocol whose outcome is the reward.
     pub protocol: Protocol,
-    /// Longest an episode may take by the run's clock.
+    /// Longest an episode may take by the run's clock, the wall's for real desktops.
     pub deadline: Duration,
     /// The run's clock.
     pub clock: Clock,
@@ -123,6 +123,22 @@ pub struct EpisodeContext<'a> {
     pub scorer: Scorer,
     /// Told of everything.
     pub recorder: &'a Recorder,
+}
+
+impl EpisodeContext<'_> {
+    /// Waits for a desktop, but on the wall's clock no longer than the episode has `left`: a real
+    /// one may hang. A simulated one answers at once and says what it took.
+    async fn in_time<T>(
+        &self,
+        left: Duration,
+        desktop: impl Future<Output = T>,
+    ) -> Result<T, RolloutError> {
+        if self.clock.is_virtual() {
+            return Ok(desktop.await);
+        }
+        let answered = tokio::time::timeout(left, desktop).await;
+        answered.map_err(|_| RolloutError::Deadline(self.deadline))
+    }
 }
 
 /// What ends an episode without a score.
@@ -168,7 +184,11 @@ impl RolloutError {
     pub fn is_worth_rerolling(&self) -> bool {
         !matches!(
             self,
-            RolloutError::Cancelled | RolloutError::Ended(Ending::Kill) | RolloutError::Policy(_)
+            RolloutError::Cancelled
+                | RolloutError::Ended(Ending::Kill)
+                | RolloutError::Policy(_)
+                // The task asks for what there is not, on every desktop.
+                | RolloutError::Reset(EnvError::Task { .. })
         )
     }
 }
@@ -267,7 +287,9 @@ pub(super) async fn run_episode(
 impl Running<'_, '_> {
     async fn play(&mut self) -> Result<EpisodeEnd, RolloutError> {
         let seed = derive_seed(self.job.seed, &[SEED_DESKTOP]);
-        let first = self.env.reset(&self.job.task, seed).await;
+        let left = self.time_left();
+        let resetting = self.env.reset(&self.job.task, seed);
+        let first = self.context.in_time(left, resetting).await?;
         let mut observation = first.map_err(RolloutError::Reset)?;
         self.pass(observation.elapsed).await;
         observation = self.replay(observation).await?;
@@ -302,12 +324,21 @@ impl Running<'_, '_> {
 
     fn check_deadline(&self) -> Result<(), RolloutError> {
         let limit = self.context.deadline;
-        let elapsed = self.context.clock.now().saturating_sub(self.started);
-        // Nobody is slow because a person thinks.
-        if elapsed.saturating_sub(self.held_for) > limit {
+        if self.taken() > limit {
             return Err(RolloutError::Deadline(limit));
         }
         Ok(())
+    }
+
+    /// How long the episode has taken. Nobody is slow because a person thinks.
+    fn taken(&self) -> Duration {
+        let elapsed = self.context.clock.now().saturating_sub(self.started);
+        elapsed.saturating_sub(self.held_for)
+    }
+
+    /// How long the episode may take yet.
+    fn time_left(&self) -> Duration {
+        self.context.deadline.saturating_sub(self.taken())
     }
 
     pub(super) fn emit(&self, kind: EventKind) {
@@ -487,7 +518,9 @@ impl Running<'_, '_> {
     }
 
     pub(super) async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
-        match self.env.step(action).await {
+        let left = self.time_left();
+        let acting = self.env.step(action);
+        match self.context.in_time(left, acting).await? {
             Ok(observation) => {
                 self.pass(observation.elapsed).await;
                 self.last = Some(observation.screenshot.clone());

@@ -3,11 +3,12 @@
 //! Order of business: first everything that can go on, lowest desktop first; then one policy
 //! batch, whose cost moves the clock; then the next timer; only then wait for the world. So a
 //! batch holds every generation that is due at its moment, and the same inputs give the same
-//! batches.
+//! batches. On the wall's clock nothing waits for a batch but who is in it: desktops go on
+//! meanwhile, and what they then ask for is the next batch.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -66,13 +67,34 @@ async fn drive(clock: &Clock, policy: &dyn Policy, tasks: Vec<Task<'_>>) {
         if tasks.iter().all(Option::is_none) {
             return;
         }
-        if let Some(cost) = policy.tick().await {
+        if !clock.is_virtual() {
+            if !tick_meanwhile(policy, &mut tasks, &wakers, &ready).await {
+                wait_for_wake(&ready).await;
+            }
+        } else if let Some(cost) = policy.tick().await {
             clock.advance_by(cost);
         } else if !clock.advance_to_next_timer() {
             wait_for_wake(&ready).await;
         }
         // Commands and the log get their turn also where no policy ever waits.
         tokio::task::yield_now().await;
+    }
+}
+
+/// Runs one policy batch while the tasks go on; false if nothing waited for one.
+async fn tick_meanwhile(
+    policy: &dyn Policy,
+    tasks: &mut [Option<Task<'_>>],
+    wakers: &[Waker],
+    ready: &Mutex<Ready>,
+) -> bool {
+    let mut tick = pin!(policy.tick());
+    loop {
+        tokio::select! {
+            biased;
+            ran = &mut tick => return ran.is_some(),
+            () = wait_for_wake(ready) => poll_ready(tasks, wakers, ready),
+        }
     }
 }
 

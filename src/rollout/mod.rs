@@ -20,6 +20,8 @@ mod recorder;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wall_tests;
 
 pub use branch::Branch;
 pub use clock::Clock;

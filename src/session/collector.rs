@@ -17,7 +17,7 @@ use crate::rollout::{
 use crate::session::control::Control;
 use crate::session::evaluations::{Evaluations, Queued};
 use crate::session::measurement::{End, Measurement, Place};
-use crate::session::{SessionError, open_desktops};
+use crate::session::{Desktops, SessionError};
 use crate::store::{EvaluationRecord, RunDir};
 use crate::types::{Iteration, Task};
 
@@ -46,6 +46,8 @@ pub struct CollectorParts {
     pub prompt: Arc<PromptBuilder>,
     /// Who scores real desktops.
     pub scorer: Scorer,
+    /// Who opens the desktops.
+    pub desktops: Desktops,
     /// Which start of the engine this is.
     pub incarnation: u32,
 }
@@ -61,6 +63,7 @@ pub struct Collector {
     incarnation: u32,
     evaluations: Evaluations,
     lease: Lease,
+    desktops: Desktops,
     envs: Vec<Box<dyn Environment>>,
     /// Number of the next episode.
     pub(super) next_episode: u64,
@@ -94,6 +97,7 @@ impl Collector {
             incarnation: parts.incarnation,
             evaluations,
             lease,
+            desktops: parts.desktops,
             envs: Vec::new(),
             next_episode: 0,
             clock_ms: 0,
@@ -130,7 +134,12 @@ impl Collector {
     ) -> Result<Collection, SessionError> {
         self.resize_fleet().await?;
         let (jobs, branches) = self.with_branches(jobs);
-        let clock = Clock::starting_at(Duration::from_millis(self.clock_ms));
+        let now = Duration::from_millis(self.clock_ms);
+        let clock = if self.desktops.are_virtual() {
+            Clock::starting_at(now)
+        } else {
+            Clock::wall(now)
+        };
         let rollout = &self.profile.rollout;
         let context = EpisodeContext {
             policy: self.policy.as_ref(),
@@ -150,11 +159,8 @@ impl Collector {
             scorer: self.scorer.clone(),
             recorder: &self.recorder,
         };
-        let reopen = || {
-            let opened = open_desktops(&self.profile.env, 1).map_err(|error| error.to_string())?;
-            let one = opened.into_iter().next();
-            one.ok_or_else(|| "no desktop was opened".to_owned())
-        };
+        let desktops = &self.desktops;
+        let reopen = |desktop| desktops.open(desktop).map_err(|error| error.to_string());
         let spec = CollectSpec {
             schedule: rollout.schedule,
             max_rerolls: rollout.max_rerolls,
@@ -278,8 +284,9 @@ impl Collector {
         }
         let fleet = self.control.fleet();
         fleet.refuse_reboots(wanted as u32, "the desktop was taken out of the run");
-        let missing = (wanted - self.envs.len()) as u32;
-        self.envs.extend(open_desktops(&self.profile.env, missing)?);
+        for desktop in self.envs.len()..wanted {
+            self.envs.push(self.desktops.open(desktop as u32)?);
+        }
         Ok(())
     }
 

@@ -268,6 +268,7 @@ fn collector(
         policy: policy(&profile, &prompt),
         prompt,
         scorer: Scorer::NATIVE,
+        desktops: Desktops::of(&profile).unwrap(),
         incarnation,
         profile,
     })

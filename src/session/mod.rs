@@ -30,13 +30,13 @@ mod tests;
 pub use collector::{Collector, CollectorParts, Evaluated};
 pub use control::{Control, Settings};
 pub use debug::{debug_job, load_branch};
-pub use desktops::open_desktops;
+pub use desktops::{Desktops, open_desktops};
 pub use evaluate::EvaluationSpec;
 pub use learner::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
 pub use progress::Progress;
 pub use rehearsal::{Rehearsal, RehearsalSpec, rehearse};
 pub use select::{SelectSpec, Selection, TaskRecord, select};
-pub use tasks::{TaskPool, find_tasks, load_tasks};
+pub use tasks::{TaskPool, default_files, find_tasks, load_tasks, open_files};
 pub use train::{TrainParts, TrainSession};
 
 use crate::bus::BusError;

@@ -72,7 +72,7 @@ pub async fn rehearse(spec: &RehearsalSpec) -> Result<Rehearsal, SessionError> {
     let started = Instant::now();
     let profile = &spec.profile;
     let policy = scripted(profile, &spec.prompt);
-    let mut envs = open_desktops(&profile.env, profile.env.desktops as u32)?;
+    let mut envs = open_desktops(profile, profile.env.desktops as u32)?;
     let clock = Clock::starting_at(Duration::ZERO);
     let (_gate_handle, gate) = GateHandle::new();
     let context = EpisodeContext {

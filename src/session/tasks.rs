@@ -7,11 +7,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::config::assets;
+use crate::config::{TasksConfig, assets};
 use crate::env::simulated::suite;
 use crate::session::SessionError;
-use crate::tasks::{Library, TasksError};
+use crate::tasks::{FileCache, Library, TasksError};
 use crate::types::{Task, TaskId, derive_seed};
 
 const SEED_ORDER: u64 = 0x7461_736b;
@@ -68,8 +69,30 @@ impl TaskPool {
     }
 }
 
-/// The tasks of a set: a list file, a folder of task files, the name of a list under
-/// `assets/tasks/`, or a set of OSWorld's tasks as `Library::set` reads it.
+/// The files that tasks bring from the web.
+pub fn open_files(config: &TasksConfig) -> Result<FileCache, SessionError> {
+    let root = match config.files.as_str() {
+        "" => default_files().ok_or_else(|| {
+            let reason = "neither XDG_CACHE_HOME nor HOME is set; say where with tasks.files";
+            SessionError::Tasks(reason.to_owned())
+        })?,
+        folder => PathBuf::from(folder),
+    };
+    FileCache::open(&root).map_err(|error| SessionError::Tasks(error.to_string()))
+}
+
+/// Where files from the web lie unless told otherwise: `$XDG_CACHE_HOME/arpo/tasks`.
+pub fn default_files() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let caches = match (set("XDG_CACHE_HOME"), set("HOME")) {
+        (Some(folder), _) => PathBuf::from(folder),
+        (None, home) => PathBuf::from(home?).join(".cache"),
+    };
+    Some(caches.join("arpo/tasks"))
+}
+
+/// The tasks of a set: a list file, a folder of task files or of OSWorld's layout, the name of a
+/// list under `assets/tasks/`, or a set of OSWorld's tasks as `Library::set` reads it.
 pub fn find_tasks(name: &str) -> Result<Vec<Arc<Task>>, SessionError> {
     let direct = assets::locate(name);
     let path = if direct.exists() {
@@ -77,6 +100,14 @@ pub fn find_tasks(name: &str) -> Result<Vec<Arc<Task>>, SessionError> {
     } else {
         assets::locate(&format!("assets/tasks/{name}.json"))
     };
+    let of_osworld = |error: TasksError| SessionError::Tasks(error.to_string());
+    if path.join("examples").is_dir() {
+        return every_task(&Library::open(&path).map_err(of_osworld)?).map_err(of_osworld);
+    }
+    if path.is_file() && is_osworlds(&path)? {
+        let library = Library::shipped().map_err(of_osworld)?;
+        return Ok(library.list(&path).map_err(of_osworld)?.tasks());
+    }
     if path.exists() {
         return load_tasks(&path);
     }
@@ -86,6 +117,23 @@ pub fn find_tasks(name: &str) -> Result<Vec<Arc<Task>>, SessionError> {
              one of OSWorld's: {error}"
         ))
     })
+}
+
+/// All tasks of a library, none of whose files may be faulty.
+fn every_task(library: &Library) -> Result<Vec<Arc<Task>>, TasksError> {
+    match library.faults().first() {
+        Some(faulty) => Err(faulty.to_error()),
+        None => Ok(library.set("all")?.tasks()),
+    }
+}
+
+/// Whether a list names OSWorld's tasks: by domain, or by ids that no simulated task has.
+fn is_osworlds(list: &Path) -> Result<bool, SessionError> {
+    let written: Value = read_json(list, "JSON")?;
+    let first = written.as_array().and_then(|ids| ids.first()?.as_str());
+    let is_ours = |id: &str| suite::task_by_id(&TaskId(id.to_owned())).is_ok();
+    let is_uuid = |id: &str| id.len() == 36 && id.bytes().nth(8) == Some(b'-');
+    Ok(written.is_object() || first.is_some_and(|id| is_uuid(id) && !is_ours(id)))
 }
 
 /// A set of OSWorld's tasks. Files that cannot be used would be absent from it without a word, so

@@ -98,6 +98,17 @@ impl Library {
         })
     }
 
+    /// The tasks that a list file names.
+    pub fn list(&self, path: &Path) -> Result<TaskSet<'_>, TasksError> {
+        let chosen = self.files().iter().zip(self.listed(path)?);
+        Ok(TaskSet {
+            name: path.display().to_string(),
+            files: chosen
+                .filter_map(|(file, is_member)| is_member.then_some(file))
+                .collect(),
+        })
+    }
+
     fn term(&self, written: &str, term: &str) -> Result<Members, TasksError> {
         let choose = |of: &dyn Fn(&TaskFile) -> bool| Ok(self.files().iter().map(of).collect());
         if term == "all" {

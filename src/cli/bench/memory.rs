@@ -24,7 +24,7 @@ pub(super) async fn idle_desktop(
 ) -> anyhow::Result<Desktop> {
     let count = profile.env.desktops;
     let before = resident_bytes()?;
-    let mut desktops = open_desktops(&profile.env, count as u32)?;
+    let mut desktops = open_desktops(profile, count as u32)?;
     let mut shown = Vec::with_capacity(count);
     for (index, desktop) in desktops.iter_mut().enumerate() {
         let task = &tasks[index % tasks.len()];

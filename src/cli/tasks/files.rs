@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::tasks::{Args, note_faults};
 use crate::cli::{FAILED, async_runtime, note, say};
+use crate::session::default_files;
 use crate::tasks::fetch::{self, FetchOptions, Progress};
 use crate::tasks::{FileCache, FileState, Library, Manifest, TaskSet};
 
@@ -56,15 +57,7 @@ impl Place {
         if let Some(folder) = &self.cache {
             return Ok(folder.clone());
         }
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let caches = match (set("XDG_CACHE_HOME"), set("HOME")) {
-            (Some(folder), _) => PathBuf::from(folder),
-            (None, Some(home)) => Path::new(&home).join(".cache"),
-            (None, None) => {
-                anyhow::bail!("neither XDG_CACHE_HOME nor HOME is set; say where with --cache")
-            }
-        };
-        Ok(caches.join("arpo/tasks"))
+        default_files().context("neither XDG_CACHE_HOME nor HOME is set; say where with --cache")
     }
 
     fn pinned(&self) -> anyhow::Result<Option<Manifest>> {
