@@ -11,6 +11,7 @@ pub mod screen;
 
 pub mod bus;
 pub mod env;
+pub mod guest;
 pub mod prompt;
 pub mod store;
 pub mod tasks;

@@ -12,6 +12,7 @@ mod debug;
 mod doctor;
 mod engine;
 pub mod eval;
+mod guest;
 mod headless;
 mod plain;
 pub mod pretrain;
@@ -63,6 +64,7 @@ enum Command {
     Pretrain(pretrain::PretrainArgs),
     Bench(bench::Args),
     Profile(profile::Args),
+    Guest(guest::Args),
     Doctor(doctor::Args),
     /// Wait for a console's end and mend its terminal if it was killed; started by the console
     #[command(hide = true)]
@@ -85,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::Pretrain(args) => Err(pretrain::run(&args)),
         Command::Bench(args) => bench::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Guest(args) => guest::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::GuardTerminal => guard_terminal(),
     };

@@ -22,7 +22,12 @@ const PNG_MAGIC: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// The screenshot as an 8-bit RGB PNG, compressed for speed.
 pub fn encode_png(screenshot: &Screenshot) -> Result<Vec<u8>, ScreenError> {
-    let ScreenSize { width, height } = screenshot.size();
+    encode_rgb(screenshot.size(), screenshot.rgb())
+}
+
+/// Pixels `[height, width, 3]` as `encode_png` writes a screenshot's, without hashing them.
+pub fn encode_rgb(size: ScreenSize, rgb: &[u8]) -> Result<Vec<u8>, ScreenError> {
+    let ScreenSize { width, height } = size;
     if width == 0 || height == 0 {
         return Err(ScreenError::Empty { width, height });
     }
@@ -34,7 +39,7 @@ pub fn encode_png(screenshot: &Screenshot) -> Result<Vec<u8>, ScreenError> {
     encoder.set_filter(Filter::Up);
     encoder
         .write_header()
-        .and_then(|mut writer| writer.write_image_data(screenshot.rgb()))
+        .and_then(|mut writer| writer.write_image_data(rgb))
         .map_err(|error| ScreenError::Damaged {
             reason: error.to_string(),
         })?;

@@ -13,7 +13,7 @@ mod processor;
 mod scale;
 mod smart_resize;
 
-pub use codec::{decode_png, encode_png};
+pub use codec::{decode_png, encode_png, encode_rgb};
 pub use error::ScreenError;
 pub use marks::{draw_action, draw_click, draw_drag};
 pub use processor::{PixelValues, ProcessorConfig, image_tokens, model_size, preprocess};

@@ -271,7 +271,12 @@ impl Guest {
     }
 
     async fn request(&self, call: &Call<'_>) -> Result<RequestBuilder, GuestError> {
-        let url = format!("http://{}{}", self.address, call.route.path);
+        // A socket is told by its path; the host is for the server to read.
+        let host = match self.socket {
+            Some(_) => "localhost",
+            None => &self.address,
+        };
+        let url = format!("http://{host}{}", call.route.path);
         let request = self.client.request(call.route.method.clone(), url);
         Ok(match &call.body {
             Body::Nothing => request,

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use super::Guest;
 use super::reply::Command;
@@ -40,7 +40,7 @@ impl Layer {
 /// What a guest's server was found to do, each layer on top of the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// Its port takes connections.
+    /// Its port, or its socket, takes connections.
     pub tcp: Layer,
     /// The server answers.
     pub http: Layer,
@@ -68,13 +68,19 @@ impl Health {
 }
 
 impl Guest {
+    async fn connect(&self) -> std::io::Result<()> {
+        match &self.socket {
+            Some(path) => UnixStream::connect(path).await.map(drop),
+            None => TcpStream::connect(self.address()).await.map(drop),
+        }
+    }
+
     /// Looks at every layer up to the first that does not work, each once. Takes a screenshot.
     pub async fn health(&self) -> Health {
-        let address = self.address();
         let connecting = async {
-            let connect = TcpStream::connect(address);
+            let connect = self.connect();
             match tokio::time::timeout(self.options.connect_deadline, connect).await {
-                Ok(connected) => connected.map(|_| ()).map_err(|error| error.to_string()),
+                Ok(connected) => connected.map_err(|error| error.to_string()),
                 Err(_) => Err("no answer in time".to_owned()),
             }
         };

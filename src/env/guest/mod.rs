@@ -24,7 +24,9 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 pub use desktop::{ChromePatience, DesktopOptions, GuestDesktop};
@@ -86,32 +88,57 @@ impl GuestOptions {
 #[derive(Debug)]
 pub struct Guest {
     address: String,
+    /// The socket, where the address is one.
+    socket: Option<PathBuf>,
     client: reqwest::Client,
     options: GuestOptions,
     /// Since the server's start.
     screenshots: AtomicU32,
     screenshot_turn: tokio::sync::Mutex<()>,
+    /// Whose it is, since it was asked after its start.
+    server: Mutex<Option<Server>>,
+}
+
+/// Whose server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Server {
+    /// OSWorld's own.
+    Original,
+    /// `arpo guest`.
+    Arpo,
 }
 
 impl Guest {
-    /// The server at `HOST:PORT`. Does not ask it anything yet.
+    /// The server at `HOST:PORT` or `unix:PATH`. Does not ask it anything yet.
     pub fn new(address: impl Into<String>, options: GuestOptions) -> Result<Self, GuestError> {
+        Self::with_token(address, None, options)
+    }
+
+    /// As `new`, for a server that answers only who has its token.
+    pub fn with_token(
+        address: impl Into<String>,
+        token: Option<&str>,
+        options: GuestOptions,
+    ) -> Result<Self, GuestError> {
         let address = address.into();
-        let client = http::direct_client(options.connect_deadline);
-        let client = client.map_err(|error| GuestError::Client {
+        let socket = address.strip_prefix("unix:").map(PathBuf::from);
+        let client = http::direct_client(options.connect_deadline, socket.as_deref(), token);
+        let client = client.map_err(|reason| GuestError::Client {
             address: address.clone(),
-            reason: http::with_causes(&error),
+            reason,
         })?;
         Ok(Self {
             address,
+            socket,
             client,
             options,
             screenshots: AtomicU32::new(0),
             screenshot_turn: tokio::sync::Mutex::new(()),
+            server: Mutex::new(None),
         })
     }
 
-    /// Where it is, `HOST:PORT`.
+    /// Where it is, `HOST:PORT` or `unix:PATH`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -128,14 +155,25 @@ impl Guest {
 
     /// Whether the server has to be started anew before many more screenshots: the original never
     /// closes a display connection that each opens, and dies of it after about 250. To be done
-    /// between two steps, followed by `restarted`.
+    /// between two steps, followed by `restarted`. Ours never has to, once it is known for ours.
     pub fn needs_restart(&self) -> bool {
-        self.screenshots() >= self.options.max_screenshots
+        self.known_server() != Some(Server::Arpo)
+            && self.screenshots() >= self.options.max_screenshots
     }
 
     /// Tells that the server was started anew, alone or with its machine.
     pub fn restarted(&self) {
         self.screenshots.store(0, Ordering::Relaxed);
+        self.set_server(None);
+    }
+
+    /// Whose server it is, as far as that was asked.
+    fn known_server(&self) -> Option<Server> {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_server(&self, server: Option<Server>) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
     }
 
     fn count_screenshot(&self) {

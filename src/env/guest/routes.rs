@@ -2,7 +2,7 @@
 //!
 //! Source: OSWorld `desktop_env/server/main.py` (2026-04); where its versions differ, both forms
 //! are read. `/setup/execute` and `/setup/execute_with_verification` are the same as the routes
-//! without `/setup`.
+//! without `/setup`. What is under `/arpo` is our own server's, `crate::guest`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Guest;
 use super::call::{Body, Call, Content, Repeat, Route, file_error};
 use super::error::{GuestError, gist};
 use super::input;
 use super::reply::{Command, Entry, Output, Patience, Verification};
+use super::{Guest, Server};
 use crate::screen::decode_png;
 use crate::types::osworld::setup::WindowName;
 use crate::types::{Action, Point, ScreenSize, Screenshot};
@@ -41,6 +41,8 @@ macro_rules! routes {
 }
 
 routes! {
+    ABOUT = GET "/arpo", Json, Harmless;
+    ACT = POST "/arpo/act", Json, Never;
     SCREENSHOT = GET "/screenshot", Png, Harmless;
     PLATFORM = GET "/platform", Text, Harmless;
     CURSOR_POSITION = GET "/cursor_position", Json, Harmless;
@@ -175,11 +177,33 @@ impl Guest {
         let Some(source) = input::python(action, self.options.screen) else {
             return Ok(());
         };
+        if self.server().await? == Server::Arpo {
+            let call = self.call(&ACT).detail(action.name()).json(json!(action));
+            self.ask(&call.within(COMMAND_LIMIT + self.options.deadline))
+                .await?;
+            return Ok(());
+        }
         let command = Command::program(["python", "-c", source.as_str()]);
         let call = self.call(&EXECUTE).detail(action.name());
         let call = call.within(COMMAND_LIMIT + self.options.deadline);
         self.checked(&call.json(command.to_json())).await?;
         Ok(())
+    }
+
+    /// Whose server it is; asked once in its life.
+    async fn server(&self) -> Result<Server, GuestError> {
+        if let Some(server) = self.known_server() {
+            return Ok(server);
+        }
+        let server = match self.ask(&self.call(&ABOUT)).await {
+            Ok(_) => Server::Arpo,
+            // It has a page for what it does not know.
+            Err(GuestError::Status { .. } | GuestError::ContentType { .. }) => Server::Original,
+            Err(GuestError::Reported { status: 404, .. }) => Server::Original,
+            Err(error) => return Err(error),
+        };
+        self.set_server(Some(server));
+        Ok(server)
     }
 
     /// Runs a program to its end, whatever its return code.
