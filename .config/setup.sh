@@ -125,7 +125,9 @@ desktop_packages=(
     mousepad:/usr/bin/mousepad
     openbox:/usr/bin/openbox
     pcmanfm:/usr/bin/pcmanfm
+    procps:/usr/bin/pkill
     socat:/usr/bin/socat
+    xdg-utils:/usr/bin/xdg-open
     xterm:/usr/bin/xterm
     xvfb:/usr/bin/Xvfb
 )

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::cli::args::ProfileArgs;
 use crate::cli::{engine, say};
-use crate::config::{PolicyKind, Profile, assets};
+use crate::config::{EnvKind, PolicyKind, Profile, assets};
+use crate::env::xvfb::needs;
 
 /// Say what works here and what to do about what does not.
 #[derive(Debug, clap::Args)]
@@ -89,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let resolved = args.profile.resolve()?;
     let profile = &resolved.profile;
     let kind = profile.policy.kind;
-    let checks = [
+    let mut checks = vec![
         check_engine(kind),
         check_libtorch(kind),
         check_checkpoint(profile),
@@ -100,6 +101,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         check_disk(&profile.run.dir),
         check_tmux(),
     ];
+    match profile.env.kind {
+        EnvKind::Simulated => {}
+        EnvKind::Xvfb => checks.extend([check_sandbox(), check_applications()]),
+    }
     let ready = checks.iter().all(|check| check.status != Status::Missing);
     if args.json {
         say(serde_json::json!({ "ready": ready, "checks": checks }));
@@ -361,4 +366,37 @@ fn check_tmux() -> Check {
         (Some(version), false) => Check::ok(NAME, version),
         (None, _) => Check::ok(NAME, "not installed; runs outlive the terminal without it"),
     }
+}
+
+/// Whether real desktops can be made here.
+fn check_sandbox() -> Check {
+    const NAME: &str = "sandbox";
+    match needs::check() {
+        Ok(()) => Check::ok(
+            NAME,
+            "bubblewrap makes sandboxes; Xvfb and openbox are there",
+        ),
+        Err(needs::Unmet { found, remedy }) => Check {
+            name: NAME,
+            status: Status::Missing,
+            found,
+            remedy,
+        },
+    }
+}
+
+/// What there is to work with on a real desktop.
+fn check_applications() -> Check {
+    const NAME: &str = "programs";
+    let mut missing = needs::missing();
+    missing.retain(|need| !need.is_required);
+    if missing.is_empty() {
+        return Check::ok(NAME, "all that the tasks' desktops have");
+    }
+    let lacking: Vec<String> = missing
+        .iter()
+        .map(|need| format!("{} ({})", need.program, need.purpose))
+        .collect();
+    let remedy = needs::remedy(&missing);
+    Check::limited(NAME, format!("no {}", lacking.join(", ")), &remedy)
 }

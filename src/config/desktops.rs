@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::simulated::SimulatedConfig;
-use crate::types::Protocol;
+use crate::types::{Protocol, ScreenSize};
 
 /// `[env]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct EnvConfig {
     pub desktops: usize,
     /// Simulated desktops.
     pub simulated: SimulatedConfig,
+    /// Real desktops on this machine.
+    pub xvfb: XvfbConfig,
 }
 
 /// Which kind of desktop.
@@ -26,6 +28,52 @@ pub struct EnvConfig {
 pub enum EnvKind {
     /// Drawn in this process, on a virtual clock.
     Simulated,
+    /// Real applications in sandboxes of this machine.
+    Xvfb,
+}
+
+/// `[env.xvfb]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct XvfbConfig {
+    /// Pixels.
+    pub screen_width: u32,
+    /// Pixels.
+    pub screen_height: u32,
+    /// What is reached from inside.
+    pub network: Network,
+    /// Whether the next sandbox is started while an episode runs, so that a reset is a swap.
+    pub spare: bool,
+    /// Seconds a sandbox may take from nothing to a desktop that answers.
+    pub start_deadline_s: f64,
+    /// Size of the home folder, kept in memory.
+    pub home_mb: u32,
+    /// Size of /tmp, kept in memory.
+    pub tmp_mb: u32,
+    /// Memory that one program may ask for.
+    pub memory_mb: u32,
+    /// Size of one file.
+    pub max_file_mb: u32,
+    /// Processes and threads of a desktop.
+    pub max_processes: u32,
+}
+
+impl XvfbConfig {
+    /// Its screen.
+    pub fn screen(&self) -> ScreenSize {
+        ScreenSize {
+            width: self.screen_width,
+            height: self.screen_height,
+        }
+    }
+}
+
+/// What a desktop reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Itself.
+    None,
 }
 
 impl EnvKind {

@@ -6,7 +6,7 @@
 use std::ops::RangeBounds;
 
 use crate::config::simulated::SimulatedConfig;
-use crate::config::{EngineConfig, PolicyKind, PretrainConfig, Profile};
+use crate::config::{EngineConfig, EnvConfig, EnvKind, PolicyKind, PretrainConfig, Profile};
 use crate::types::ReplyFormat;
 
 /// A value that cannot be, or not beside the others.
@@ -24,6 +24,7 @@ pub fn check(profile: &Profile) -> Vec<Problem> {
     check_run_and_policy(profile, &mut checks);
     check_engine(&profile.engine, &mut checks);
     check_simulated(&profile.env.simulated, &mut checks);
+    check_xvfb(&profile.env, &mut checks);
     check_episodes(profile, &mut checks);
     check_learning(profile, &mut checks);
     check_eval(profile, &mut checks);
@@ -196,6 +197,43 @@ fn check_simulated(simulated: &SimulatedConfig, c: &mut Checks) {
     }
     let key = "env.simulated.faults.slow_factor";
     c.range(key, &faults.slow_factor, 1.0.., "must be 1 or more");
+}
+
+fn check_xvfb(env: &EnvConfig, c: &mut Checks) {
+    let xvfb = &env.xvfb;
+    for (key, pixels) in [
+        ("env.xvfb.screen_width", xvfb.screen_width),
+        ("env.xvfb.screen_height", xvfb.screen_height),
+    ] {
+        c.range(key, &pixels, 320..=8192, "must be 320 to 8192 pixels");
+    }
+    let above = xvfb.start_deadline_s > 0.0;
+    c.require("env.xvfb.start_deadline_s", above, "must be above 0");
+    for (key, megabytes) in [
+        ("env.xvfb.home_mb", xvfb.home_mb),
+        ("env.xvfb.tmp_mb", xvfb.tmp_mb),
+        ("env.xvfb.max_file_mb", xvfb.max_file_mb),
+    ] {
+        c.range(key, &megabytes, 16..=65536, "must be 16 to 65536");
+    }
+    c.range(
+        "env.xvfb.memory_mb",
+        &xvfb.memory_mb,
+        512..,
+        "must be 512 or more: an office program asks for that much",
+    );
+    c.range(
+        "env.xvfb.max_processes",
+        &xvfb.max_processes,
+        64..=32768,
+        "must be 64 to 32768: a desktop with a browser has about 200 threads",
+    );
+    let few = env.kind != EnvKind::Xvfb || env.desktops <= 256;
+    c.require(
+        "env.desktops",
+        few,
+        "must be at most 256 with env.kind = \"xvfb\": each is an X server with its programs",
+    );
 }
 
 fn check_episodes(profile: &Profile, c: &mut Checks) {

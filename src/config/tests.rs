@@ -120,7 +120,7 @@ fn refusals_name_the_place_and_the_remedy() {
     );
     check_refused(
         "env.kind=qemu",
-        "--set: env.kind = \"qemu\": unknown variant `qemu`, expected `simulated`",
+        "--set: env.kind = \"qemu\": unknown variant `qemu`, expected `simulated` or `xvfb`",
     );
 }
 
@@ -164,6 +164,7 @@ fn keys_are_checked_against_each_other() {
             "replay.prefill",
         ),
         (&["tasks.heldout=\"\""], "tasks.heldout"),
+        (&["env.kind=xvfb", "env.desktops=300"], "env.desktops"),
         (&["pretrain.warmup_steps=4000"], "pretrain.warmup_steps"),
         (
             &["pretrain.model.num_key_value_heads=3"],

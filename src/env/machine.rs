@@ -18,6 +18,25 @@ pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
+/// How a machine itself is, whatever its server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineState {
+    /// It was never started, or was closed.
+    Off,
+    /// It runs; its layers above are `Guest::health`'s to tell.
+    Running,
+    /// It ended by itself, and waits to be reverted.
+    Ended {
+        /// Why.
+        reason: String,
+    },
+    /// It did not come up when it was last reverted.
+    Broken {
+        /// Why.
+        reason: String,
+    },
+}
+
 /// A machine with a guest server.
 #[async_trait]
 pub trait Machine: Send + Sync {
@@ -26,6 +45,10 @@ pub trait Machine: Send + Sync {
     /// Brings it to its clean state, with a server that answers; starts it where it does not run.
     /// Nothing of an earlier episode is left, neither files nor programs.
     async fn revert(&mut self) -> Result<(), EnvError>;
+    /// How it is, below its server.
+    fn state(&self) -> MachineState {
+        MachineState::Running
+    }
     /// Its server's client. Asks nobody before `revert` has come back.
     fn guest(&self) -> &Guest;
     /// Starts its server anew and leaves all else as it is.

@@ -7,13 +7,14 @@
 pub mod guest;
 pub mod machine;
 pub mod simulated;
+pub mod xvfb;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use machine::{Connection, Machine, Provider, RealDesktop};
+pub use machine::{Connection, Machine, MachineState, Provider, RealDesktop};
 
 use crate::types::{Action, ErrorClass, ScreenSize, Screenshot, SetupStep, Task};
 

@@ -1,11 +1,12 @@
 //! Opens the desktops a profile asks for.
 
 use crate::config::simulated::SimulatedConfig;
-use crate::config::{EnvKind, Profile};
-use crate::env::guest::{DesktopOptions, GuestDesktop};
+use crate::config::{EnvKind, Profile, XvfbConfig};
+use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions};
 use crate::env::simulated::Simulated;
-use crate::env::{Environment, Provider};
-use crate::session::SessionError;
+use crate::env::xvfb::{State, Xvfb, XvfbOptions, find_arpo};
+use crate::env::{EnvError, Environment, Provider};
+use crate::session::{SessionError, open_files};
 use crate::tasks::FileCache;
 
 /// Who opens the desktops of a run, one kind for all.
@@ -28,6 +29,11 @@ impl Desktops {
     pub fn of(profile: &Profile) -> Result<Self, SessionError> {
         Ok(match profile.env.kind {
             EnvKind::Simulated => Self::Simulated(profile.env.simulated.clone()),
+            EnvKind::Xvfb => Self::Real {
+                provider: Box::new(xvfb(&profile.env.xvfb).map_err(SessionError::Env)?),
+                files: open_files(&profile.tasks)?,
+                options: DesktopOptions::local(),
+            },
         })
     }
 
@@ -59,4 +65,17 @@ pub fn open_desktops(
 ) -> Result<Vec<Box<dyn Environment>>, SessionError> {
     let desktops = Desktops::of(profile)?;
     (0..count).map(|desktop| desktops.open(desktop)).collect()
+}
+
+fn xvfb(config: &XvfbConfig) -> Result<Xvfb, EnvError> {
+    let arpo = find_arpo().map_err(|error| EnvError::Machine {
+        machine: "xvfb".to_owned(),
+        reason: format!("cannot tell where this program is: {error}"),
+    })?;
+    Xvfb::new(XvfbOptions {
+        config: config.clone(),
+        state: State::default_root(),
+        arpo,
+        guest: GuestOptions::new(config.screen()),
+    })
 }

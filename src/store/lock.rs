@@ -118,8 +118,9 @@ fn read_holder(file: &mut File) -> Option<LockHolder> {
     serde_json::from_str(&text).ok()
 }
 
-/// Field 22 of `/proc/PID/stat` (proc(5)), counted after the name, which may hold spaces.
-fn started_ticks(pid: u32) -> Option<u64> {
+/// When a process started, in the kernel's ticks since boot; none where it has ended, if only as a
+/// zombie. Field 22 of `/proc/PID/stat` (proc(5)), counted after the name, which may hold spaces.
+pub fn started_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace();

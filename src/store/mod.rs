@@ -36,7 +36,7 @@ pub(crate) use atomic::{Durability, write as write_whole};
 pub use checkpoints::{Checkpoint, CheckpointDraft, CheckpointFile, Manifest};
 pub use error::StoreError;
 pub use evaluations::EvaluationRecord;
-pub use lock::{LockHolder, lock_holder};
+pub use lock::{LockHolder, lock_holder, started_ticks};
 pub use log::{Line, LogReader, LogWriter};
 pub use prune::PruneReport;
 pub use run_dir::{RunDir, run_name};

@@ -33,3 +33,4 @@ mod terminals;
 mod tidy;
 mod tokens;
 mod tui;
+mod xvfb;

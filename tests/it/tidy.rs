@@ -25,7 +25,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("guest", &["types", "action", "screen", "http"]),
     (
         "env",
-        &["types", "action", "screen", "http", "config", "tasks"],
+        &[
+            "types", "action", "screen", "http", "config", "store", "tasks",
+        ],
     ),
     ("evaluator", &["types", "http", "env", "config", "tasks"]),
     (

@@ -1,0 +1,127 @@
+//! Provider `xvfb`: real desktops on any Linux, each an X server with a window manager, our guest
+//! server and real applications in a bubblewrap sandbox.
+//!
+//! ```text
+//! engine ── spawner thread ── bwrap ── session: Xvfb, openbox, at-spi, `arpo guest`, applications
+//!    │                                   │ /run/arpo/guest.sock, 9222.sock, 8080.sock
+//!    └────────── /proc/PID/root ─────────┘
+//! ```
+//!
+//! Nothing is ever cleaned: an episode gets a sandbox of its own, which mostly waits already, and
+//! the one before is killed. Sandboxes die with the engine: bubblewrap asks the kernel for it, the
+//! session ends with its standard input, and the next engine sweeps what is written down in the
+//! slots of the dead.
+//!
+//! What a sandbox does not keep out: load on processors and disks, and memory up to its limits.
+
+mod arguments;
+mod machine;
+pub mod needs;
+mod sandbox;
+mod slots;
+mod spawner;
+mod template;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+pub use machine::XvfbMachine;
+pub use slots::State;
+
+use super::machine::{Machine, Provider};
+use super::{EnvError, guest::GuestOptions};
+use crate::config::XvfbConfig;
+use sandbox::Plan;
+
+/// What the machines of a run are made from.
+#[derive(Clone, Debug)]
+pub struct XvfbOptions {
+    /// The profile's.
+    pub config: XvfbConfig,
+    /// Where slots lie; `State::default_root` but in tests.
+    pub state: PathBuf,
+    /// The executable that has `arpo guest`.
+    pub arpo: PathBuf,
+    /// How the server inside is asked.
+    pub guest: GuestOptions,
+}
+
+/// Who makes sandboxes of this machine.
+#[derive(Clone, Debug)]
+pub struct Xvfb {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: XvfbOptions,
+    state: State,
+    /// Made by the first who needs it.
+    plan: OnceCell<Plan>,
+}
+
+impl Xvfb {
+    /// Sweeps what dead engines left and makes sure that sandboxes can be made here.
+    pub fn new(options: XvfbOptions) -> Result<Self, EnvError> {
+        let failed = |reason: String| EnvError::Machine {
+            machine: "xvfb".to_owned(),
+            reason,
+        };
+        needs::check().map_err(|unmet| {
+            let needs::Unmet { found, remedy } = unmet;
+            failed(format!("real desktops cannot run here: {found}: {remedy}"))
+        })?;
+        let opened = State::open(&options.state).and_then(|state| {
+            template::prune(&state, &options.arpo)?;
+            Ok(state)
+        });
+        let state = opened
+            .map_err(|error| failed(format!("cannot use {}: {error}", options.state.display())))?;
+        let shared = Shared {
+            options,
+            state,
+            plan: OnceCell::new(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl Provider for Xvfb {
+    fn machine(&self, desktop: u32) -> Result<Box<dyn Machine>, EnvError> {
+        let machine = XvfbMachine::new(self.shared.clone(), desktop)?;
+        Ok(Box::new(machine))
+    }
+}
+
+impl Shared {
+    async fn plan(&self) -> Result<&Plan, String> {
+        let plan = self.plan.get_or_try_init(|| async {
+            let template = template::ensure(&self.state, &self.options.config).await?;
+            let arpo = template::readable_arpo(&self.state, &self.options.arpo)
+                .map_err(|error| cannot_read(&self.options.arpo, &error))?;
+            Ok(Plan {
+                config: self.options.config.clone(),
+                arpo,
+                template,
+            })
+        });
+        plan.await
+    }
+}
+
+fn cannot_read(arpo: &Path, error: &std::io::Error) -> String {
+    format!("cannot bring {} into a sandbox: {error}", arpo.display())
+}
+
+/// The executable that has `arpo guest`: this one, or `arpo` beside it.
+pub fn find_arpo() -> std::io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    if own.file_name().is_some_and(|name| name == "arpo") {
+        return Ok(own);
+    }
+    Ok(own.with_file_name("arpo"))
+}

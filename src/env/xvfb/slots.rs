@@ -1,0 +1,313 @@
+//! Slots: a folder for each desktop of this user on this machine, which says whose it is and what
+//! has to go when its owner is dead.
+//!
+//! ```text
+//! /tmp/arpo-UID-desktops/          others may pass through, since slots of root have users of
+//!                                  their own, but neither list nor write
+//!   lock                           held while slots are taken and swept
+//!   slots/3/lock                   held for as long as the owner lives
+//!   slots/3/owner.json             the owner and the programs it started
+//!   templates/KEY/                 what desktops start from (`template`)
+//!   programs/KEY/arpo              where the running one cannot be read by a slot's user
+//! ```
+//!
+//! What a sandbox's first processes have in their environment, `MARK`, names their slot and owner:
+//! bubblewrap that is killed in its first moments leaves a child that nobody wrote down.
+//!
+//! Invariants: the kernel drops a dead owner's lock, so that no slot outlives its owner by more than
+//! the time to the next sweep; a sweep touches no folder whose lock is held, and no process whose
+//! number and start time are not both those written down, unless it bears the slot's mark.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Durability, LockHolder, started_ticks, write_whole};
+
+/// What slots of root run as: one user each, from here on. systemd keeps this part free for
+/// nobody in particular (its UIDS-GIDS.md, «unused»).
+const FIRST_SLOT_UID: u32 = 2_000_000_000;
+
+/// How long a killed process may take to be gone.
+const KILL_PATIENCE: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
+
+/// How often a mark is looked for before what still bears it is left to the next sweep.
+const MAX_ROUNDS: u32 = 20;
+
+/// A process, told from a later one of the same number by its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in the kernel's ticks since boot.
+    pub started_ticks: u64,
+}
+
+impl Started {
+    /// That process, if it lives.
+    pub fn of(pid: u32) -> Option<Self> {
+        started_ticks(pid).map(|started_ticks| Self { pid, started_ticks })
+    }
+
+    /// Kills it, unless the number is another's by now, and waits for its end. The handle is taken
+    /// before the start is looked at, so that both mean the same process.
+    fn kill(self) {
+        let Some(pid) = Pid::from_raw(self.pid as i32) else {
+            return;
+        };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return;
+        };
+        if started_ticks(self.pid) != Some(self.started_ticks) {
+            return;
+        }
+        // Fails where it has just ended, which is as good.
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+        let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+        let _ = poll(&mut ended, Some(&KILL_PATIENCE));
+    }
+}
+
+/// The variable that a sandbox's first processes bear. Those of the agent are not among them.
+pub(super) const MARK: &str = "ARPO_DESKTOP";
+
+/// Kills every process whose mark begins so, and what they start while that goes on.
+pub(super) fn kill_marked(mark: &str) {
+    let wanted = format!("{MARK}={mark}");
+    let bears = |process: &Started| {
+        let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|variable| variable.starts_with(wanted.as_bytes()))
+    };
+    // A process that does not die, since the kernel holds it, must not hold us.
+    for _ in 0..MAX_ROUNDS {
+        let names = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        // The start is looked at first, so that a number that changes hands in between is let go.
+        let mut marked = pids.filter_map(Started::of).filter(bears).peekable();
+        if marked.peek().is_none() {
+            return;
+        }
+        marked.for_each(Started::kill);
+    }
+}
+
+/// `owner.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Owner {
+    engine: LockHolder,
+    children: Vec<Started>,
+    mark: String,
+}
+
+/// A folder of slots.
+#[derive(Clone, Debug)]
+pub struct State {
+    root: PathBuf,
+}
+
+impl State {
+    /// The folder of this user: `/tmp/arpo-UID-desktops`, or `$ARPO_RUNTIME_DIR-desktops`.
+    pub fn default_root() -> PathBuf {
+        let mut root = match std::env::var_os("ARPO_RUNTIME_DIR") {
+            Some(dir) if !dir.is_empty() => dir,
+            _ => format!("/tmp/arpo-{}", our_uid()).into(),
+        };
+        root.push("-desktops");
+        PathBuf::from(root)
+    }
+
+    /// Opens the folder, which is made if need be, and removes what dead owners left.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        make_folder(root, 0o711)?;
+        let state = Self {
+            root: root.to_owned(),
+        };
+        for (name, mode) in [("slots", 0o700), ("templates", 0o711), ("programs", 0o711)] {
+            make_folder(&state.root.join(name), mode)?;
+        }
+        state.sweep()?;
+        Ok(state)
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Takes the first free slot.
+    pub fn take(&self) -> io::Result<Slot> {
+        let _turn = self.turn()?;
+        let folder = |number: &u32| self.root.join("slots").join(number.to_string());
+        let number = (0..).find(|number| !folder(number).exists());
+        let number = number.expect("a folder holds fewer names than there are numbers");
+        let folder = folder(&number);
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let lock = File::create(folder.join("lock"))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let slot = Slot {
+            number,
+            folder,
+            children: Vec::new(),
+            launches: 0,
+            _lock: lock,
+        };
+        slot.write()?;
+        Ok(slot)
+    }
+
+    /// Removes what dead owners left: their processes, then their folders. Those of the living
+    /// stay.
+    pub fn sweep(&self) -> io::Result<()> {
+        let _turn = self.turn()?;
+        for entry in fs::read_dir(self.root.join("slots"))? {
+            match sweep_slot(&entry?.path()) {
+                // Its owner was quicker.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of the slots that are taken.
+    pub fn taken(&self) -> io::Result<Vec<u32>> {
+        let entries = fs::read_dir(self.root.join("slots"))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        Ok(names.filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// Waits for the lock of the whole folder.
+    pub fn turn(&self) -> io::Result<File> {
+        let lock = File::create(self.root.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+}
+
+/// Removes a slot whose owner is dead.
+fn sweep_slot(folder: &Path) -> io::Result<()> {
+    let lock = match File::open(folder.join("lock")) {
+        Ok(lock) => lock,
+        // Its owner died between the folder and the lock.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::remove_dir_all(folder),
+        Err(error) => return Err(error),
+    };
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(()),
+        outcome => outcome?,
+    }
+    let text = fs::read_to_string(folder.join("owner.json")).unwrap_or_default();
+    if let Ok(owner) = serde_json::from_str::<Owner>(&text)
+        // Numbers of an earlier boot are other processes'.
+        && owner.engine.boot == LockHolder::this_process().boot
+    {
+        owner.children.iter().for_each(|child| child.kill());
+        kill_marked(&owner.mark);
+        tracing::info!(slot = %folder.display(), "swept what process {} left", owner.engine.pid);
+    }
+    fs::remove_dir_all(folder)
+}
+
+/// A slot that this process owns; given back, folder and all, when dropped.
+#[derive(Debug)]
+pub struct Slot {
+    number: u32,
+    folder: PathBuf,
+    children: Vec<Started>,
+    /// Sandboxes so far.
+    launches: u32,
+    _lock: File,
+}
+
+impl Slot {
+    /// Its number, which no other slot of this user has.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The user and group its programs run as; none where they run as we do.
+    pub fn uid(&self) -> Option<u32> {
+        first_uid().map(|first| first + self.number)
+    }
+
+    /// The mark of the next sandbox.
+    pub(super) fn next_mark(&mut self) -> String {
+        self.launches += 1;
+        format!("{}{};", self.mark(), self.launches)
+    }
+
+    /// What the marks of its sandboxes begin with.
+    fn mark(&self) -> String {
+        let us = LockHolder::this_process();
+        format!("{}.{}.{}.", us.pid, us.started_ticks, self.number)
+    }
+
+    /// Writes down a program, so that a sweep ends it if we die.
+    pub fn add(&mut self, child: Started) -> io::Result<()> {
+        self.children.push(child);
+        self.write()
+    }
+
+    /// Strikes out programs that have ended.
+    pub fn forget_ended(&mut self) -> io::Result<()> {
+        let is_alive = |child: &Started| Started::of(child.pid) == Some(*child);
+        self.children.retain(is_alive);
+        self.write()
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let owner = Owner {
+            engine: LockHolder::this_process(),
+            children: self.children.clone(),
+            mark: self.mark(),
+        };
+        let text = serde_json::to_vec(&owner).expect("numbers and strings are always JSON");
+        let path = self.folder.join("owner.json");
+        write_whole(&path, &text, Durability::Process).map_err(io::Error::other)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // What is left of it then, the next sweep removes.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The user of slot 0; none where slots' programs run as we do.
+pub(super) fn first_uid() -> Option<u32> {
+    (our_uid() == 0).then_some(FIRST_SLOT_UID)
+}
+
+fn our_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Makes a folder if need be, and makes sure that it is ours and that nobody else writes to it.
+fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // Not followed: a link may point anywhere.
+    let metadata = fs::symlink_metadata(path)?;
+    let is_ours = metadata.is_dir() && metadata.uid() == our_uid() && metadata.mode() & 0o022 == 0;
+    if is_ours {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{} is no folder of this user alone: remove it, or set ARPO_RUNTIME_DIR to a folder of \
+         your own",
+        path.display()
+    )))
+}

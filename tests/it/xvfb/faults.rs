@@ -1,0 +1,117 @@
+//! Desktops that break: each fault is classed, told with its reason, and gone after a revert.
+
+use arpo::env::guest::Command;
+use arpo::env::{Machine, MachineState, Provider};
+use arpo::types::ErrorClass;
+
+use super::{desktop, shell, told, wanted};
+
+/// Looks until the look fails, at most so many times, and says how.
+async fn fails(machine: &dyn Machine) -> ErrorClass {
+    for _ in 0..50 {
+        if let Err(error) = machine.guest().screenshot().await {
+            return error.class();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("the desktop goes on");
+}
+
+async fn is_well_after_revert(machine: &mut Box<dyn Machine>) {
+    machine.revert().await.unwrap();
+    assert_eq!(machine.state(), MachineState::Running);
+    machine.guest().screenshot().await.unwrap();
+    assert_eq!(told(machine.as_ref(), "echo well").await, "well");
+}
+
+#[tokio::test]
+async fn faults_are_classed_and_survived() {
+    if !wanted("faults_are_classed_and_survived") {
+        return;
+    }
+    let mut machine = desktop(&[]).await;
+    let faults = [
+        (
+            "pkill -9 Xvfb",
+            ErrorClass::Crash,
+            Some("the X server ended"),
+        ),
+        (
+            "kill -9 $(cat /run/arpo/server.pid)",
+            ErrorClass::Crash,
+            None,
+        ),
+        ("kill -STOP -1", ErrorClass::Timeout, None),
+        ("kill -9 -1", ErrorClass::Crash, Some("its session ended")),
+    ];
+    for (fault, class, reason) in faults {
+        // Some kill whoever would answer.
+        let _ = machine
+            .guest()
+            .launch(&Command::program(["sh", "-c", fault]))
+            .await;
+        assert_eq!(fails(machine.as_ref()).await, class, "{fault}");
+        match (machine.state(), reason) {
+            (MachineState::Running, None) => {}
+            (MachineState::Ended { reason }, Some(expected)) => {
+                assert!(reason.contains(expected), "{fault}: {reason}");
+            }
+            other => panic!("{fault}: {other:?}"),
+        }
+        is_well_after_revert(&mut machine).await;
+    }
+    machine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_is_restarted_alone() {
+    if !wanted("a_server_is_restarted_alone") {
+        return;
+    }
+    let mut machine = desktop(&[]).await;
+    for stop in [
+        "true",
+        "kill -9 $(cat /run/arpo/server.pid)",
+        "kill -STOP $(cat /run/arpo/server.pid)",
+    ] {
+        told(machine.as_ref(), "touch Desktop/kept").await;
+        let _ = machine
+            .guest()
+            .launch(&Command::program(["sh", "-c", stop]))
+            .await;
+        machine.restart_server().await.unwrap();
+        assert_eq!(told(machine.as_ref(), "ls Desktop").await, "kept", "{stop}");
+        machine.guest().screenshot().await.unwrap();
+    }
+    machine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_killed_application_leaves_a_desktop() {
+    if !wanted("a_killed_application_leaves_a_desktop") {
+        return;
+    }
+    let mut machine = desktop(&[]).await;
+    for program in ["openbox", "dbus-daemon", "pcmanfm"] {
+        shell(machine.as_ref(), &format!("pkill -9 {program}")).await;
+        machine.guest().screenshot().await.unwrap();
+        assert_eq!(machine.state(), MachineState::Running, "{program}");
+    }
+    is_well_after_revert(&mut machine).await;
+    machine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_desktop_that_cannot_start_says_why() {
+    if !wanted("a_desktop_that_cannot_start_says_why") {
+        return;
+    }
+    let config = super::config(&["env.xvfb.start_deadline_s=0.01"]);
+    let mut machine = super::provider(config).machine(3).unwrap();
+    let error = machine.revert().await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Reset);
+    let told = error.to_string();
+    assert!(told.starts_with("xvfb desktop 3: "), "{told}");
+    assert!(matches!(machine.state(), MachineState::Broken { .. }));
+    machine.close().await.unwrap();
+}
