@@ -10,6 +10,7 @@ use arpo::bus::EventSink;
 use arpo::config::{Profile, Resolved};
 use arpo::env::simulated::{Simulated, suite};
 use arpo::env::{EnvError, Environment, Observation, Probe, ProbeReply};
+use arpo::evaluator::Scorer;
 use arpo::event::{
     BreakOn, Candidate, Decision, EpisodeHeld, EventKind, HoldReason, HoldTarget, Purpose,
 };
@@ -248,6 +249,7 @@ impl Bench {
             gate: self.gate_side.clone(),
             debugger: self.debugger.clone(),
             recorder: &self.recorder,
+            scorer: Scorer::NATIVE,
         };
         let desktop = Recording {
             inner: Simulated::new(self.profile.env.simulated.clone()),

@@ -132,9 +132,7 @@ impl Package {
             relations: archive.relations("")?,
         };
         let is_there = |archive: &Archive<'_>, relation: &Relation| {
-            relation.is_outside
-                || dangling == Dangling::Refused
-                || archive.has(&relation.target)
+            relation.is_outside || dangling == Dangling::Refused || archive.has(&relation.target)
         };
         package
             .relations

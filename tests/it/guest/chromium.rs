@@ -20,14 +20,23 @@ impl Chromium {
     fn start(profile: &Path) -> Self {
         let mut command = Command::new("chromium");
         command
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+            ])
             .arg("--remote-debugging-port=0")
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg("about:blank")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0);
-        Self(command.spawn().expect("chromium is installed, or ARPO_NO_DESKTOPS=1 is set"))
+        Self(
+            command
+                .spawn()
+                .expect("chromium is installed, or ARPO_NO_DESKTOPS=1 is set"),
+        )
     }
 
     /// Where its DevTools listen.
@@ -71,7 +80,12 @@ fn a_real_chromium_opens_and_closes_pages() {
     let mut desktop = machine().desktop(cache(files.path(), &[]));
     let titles = || {
         block_on(async {
-            let pages = Browser::connect(&machine()).await.unwrap().pages().await.unwrap();
+            let pages = Browser::connect(&machine())
+                .await
+                .unwrap()
+                .pages()
+                .await
+                .unwrap();
             let mut titles: Vec<String> = pages.into_iter().map(|page| page.title).collect();
             titles.sort();
             titles
@@ -89,7 +103,10 @@ fn a_real_chromium_opens_and_closes_pages() {
     run(json!({"type": "chrome_open_tabs", "parameters": {"urls_to_open": urls}}));
     let opened = titles();
     assert_eq!(opened.len(), 3, "{opened:?}");
-    assert!(opened.contains(&"one".to_owned()) && opened.contains(&"two".to_owned()), "{opened:?}");
+    assert!(
+        opened.contains(&"one".to_owned()) && opened.contains(&"two".to_owned()),
+        "{opened:?}"
+    );
     let urls = [page("one"), page("none")];
     run(json!({"type": "chrome_close_tabs", "parameters": {"urls_to_close": urls}}));
     let left = titles();

@@ -11,13 +11,10 @@ mod shape;
 mod text;
 mod xml;
 
-use std::io::Cursor;
-
 use roxmltree::Document;
 use serde_json::Value;
-use zip::ZipArchive;
 
-use super::package;
+use super::package::Archive;
 use super::python::{self, raised};
 use super::{Call, MetricError, rule, score};
 use deck::{Deck, Fill, Rgb, rgb, unpack};
@@ -228,14 +225,12 @@ pub(super) fn check_left_panel(call: &Call<'_>) -> Result<f64, MetricError> {
 /// The text of a file in the presentation's archive; none where it lacks it.
 fn member(call: &Call<'_>, name: &str) -> Result<Option<String>, MetricError> {
     let file = call.file()?.ok_or_else(|| raised("there is no file"))?;
-    let archive = ZipArchive::new(Cursor::new(file.bytes.as_slice()));
-    let mut archive = archive.map_err(|error| raised(format!("not an archive: {error}")))?;
-    if archive.index_for_name(name).is_none() {
+    let mut archive = Archive::open(&file.bytes).ok_or_else(|| raised("not an archive"))?;
+    if !archive.has(name) {
         return Ok(None);
     }
-    let content = package::read(&mut archive, name);
-    let content = content.and_then(|content| String::from_utf8(content).ok());
-    content
+    archive
+        .read_text(name)
         .map(Some)
         .ok_or_else(|| raised(format!("{name}: cannot be read")))
 }
