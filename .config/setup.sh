@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Brings what cargo cannot: libtorch (`torch`), the Python the numeric tests compare with
-# (`reference`), the programs of real desktops (`desktops`). Does nothing where it is already there. Every failure ends in one sentence that
-# says what to do.
+# (`reference`), OSWorld's own evaluators (`sidecar [DIR]`), the programs of real desktops
+# (`desktops`). Does nothing where it is already there. Every failure ends in one sentence that says
+# what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -108,6 +109,19 @@ setup_reference() {
     make_venv .venv-ref "$wanted" -r .config/reference.txt
 }
 
+# setup_sidecar [DIR]
+setup_sidecar() {
+    local venv=${1:-.venv-sidecar} list=assets/sidecar/requirements.txt wanted
+    wanted="the packages of $list, $(sha256sum "$list" | cut -c1-12)"
+    is_made "$venv" "$wanted" && return
+    check_python
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        fail "$python is $("$python" --version 2>&1), OSWorld's evaluators need 3.11 or newer: name one in ARPO_PYTHON"
+    check_disk 2
+    # The list is whole; what desktop-env asks for beside it weighs gigabytes.
+    make_venv "$venv" "$wanted" --no-deps -r "$list"
+}
+
 # Debian packages of real desktops, each with a file that tells that it is there.
 desktop_packages=(
     adwaita-icon-theme:/usr/share/icons/Adwaita/index.theme
@@ -151,6 +165,7 @@ setup_desktops() {
 case ${1:-} in
 torch) setup_torch ;;
 reference) setup_reference ;;
+sidecar) setup_sidecar "${2:-}" ;;
 desktops) setup_desktops ;;
-*) fail "write \`.config/setup.sh torch\`, \`reference\` or \`desktops\`" ;;
+*) fail "write \`.config/setup.sh torch\`, \`reference\`, \`sidecar\` or \`desktops\`" ;;
 esac

@@ -20,7 +20,7 @@ fn folder() -> PathBuf {
 }
 
 /// What the getters bring in a case: `NAME` is a value, `NAME_file` a file or several.
-fn found(case: &Value, name: &str) -> Found {
+pub(super) fn found(case: &Value, name: &str) -> Found {
     match case.get(format!("{name}_file")) {
         None => Found::Value(case.get(name).cloned().unwrap_or(Value::Null)),
         Some(Value::Array(files)) => Found::Many(files.iter().map(file).collect()),

@@ -14,6 +14,7 @@ pub mod metrics;
 mod original;
 pub mod protocol;
 pub mod registry;
+pub mod sidecar;
 mod state;
 
 #[cfg(test)]

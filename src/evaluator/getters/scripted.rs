@@ -85,6 +85,17 @@ impl Scripted {
         }
     }
 
+    /// One whose server is gone.
+    pub(crate) async fn gone() -> Self {
+        let scripted = Self::start(&json!({})).await;
+        scripted.serving.abort();
+        // Its listener closes with the task.
+        while !scripted.serving.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        scripted
+    }
+
     /// As evaluators see it.
     pub(crate) fn real(&self) -> RealDesktop<'_> {
         RealDesktop {
