@@ -31,6 +31,9 @@ pub struct CollectSpec<'a> {
     pub steering: Steering<'a>,
 }
 
+/// A desktop in the place of another, or why there is none.
+pub type Reopened = Result<Box<dyn Environment>, String>;
+
 /// What operators do to a collection while it runs; nothing by default.
 #[derive(Clone, Default)]
 pub struct Steering<'a> {
@@ -41,7 +44,7 @@ pub struct Steering<'a> {
     /// Whether the collection is there for the lease's jobs alone, and ends with them.
     pub leased_only: bool,
     /// Opens a desktop in the place of a closed one of that number; without it none is rebooted.
-    pub reopen: Option<&'a dyn Fn(u32) -> Result<Box<dyn Environment>, String>>,
+    pub reopen: Option<&'a (dyn Fn(u32) -> Reopened + 'a)>,
 }
 
 /// A job has come to its end.

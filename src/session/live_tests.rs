@@ -691,7 +691,10 @@ async fn a_pinned_success_outlives_newer_ones_and_a_dropped_one_is_gone() {
         assert!(state.replay[&stored[0].0].successes[0].pinned);
         rig.ask(Command::Resume, None).await;
     };
-    assert_eq!(operate(session, operator).await.status, "finished");
+    assert_eq!(
+        Box::pin(operate(session, operator)).await.status,
+        "finished"
+    );
     let run = Arc::clone(&rig.run);
     let (_folder, state) = rig.close().await;
     // Two passes over the pool's first tasks: the buffer holds one a task, the pinned one stayed.

@@ -132,7 +132,7 @@ fn is_osworlds(list: &Path) -> Result<bool, SessionError> {
     let written: Value = read_json(list, "JSON")?;
     let first = written.as_array().and_then(|ids| ids.first()?.as_str());
     let is_ours = |id: &str| suite::task_by_id(&TaskId(id.to_owned())).is_ok();
-    let is_uuid = |id: &str| id.len() == 36 && id.bytes().nth(8) == Some(b'-');
+    let is_uuid = |id: &str| id.len() == 36 && id.as_bytes()[8] == b'-';
     Ok(written.is_object() || first.is_some_and(|id| is_uuid(id) && !is_ours(id)))
 }
 

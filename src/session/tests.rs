@@ -1,5 +1,6 @@
 //! Intervals and task order.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
@@ -74,6 +75,25 @@ fn a_set_of_osworld_s_tasks_is_one_here_too() {
         told.contains("no task set") && told.contains("\"arpo_128\""),
         "{told}"
     );
+}
+
+#[test]
+fn lists_and_folders_of_osworld_s_tasks_are_sets_too() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/osworld");
+    let find = |path: &Path| find_tasks(path.to_str().unwrap());
+    let by_domain = find(&shipped.join("arpo_32.json")).unwrap();
+    assert_eq!(by_domain.len(), 32);
+    assert_eq!(find(&shipped).unwrap().len(), 369);
+    let folder = tempfile::tempdir().unwrap();
+    let list = |text: &str| {
+        let path = folder.path().join("a list.json");
+        std::fs::write(&path, text).unwrap();
+        find(&path)
+    };
+    let plain = list(&format!("[{:?}]", by_domain[3].id.0)).unwrap();
+    assert_eq!(plain, by_domain[3..4]);
+    let told = list("[\"00000000-0000-0000-0000-000000000000\"]").unwrap_err();
+    assert!(told.to_string().contains("no task has the id"), "{told}");
 }
 
 #[test]

@@ -248,8 +248,8 @@ impl Bench {
             clock: Clock::starting_at(Duration::ZERO),
             gate: self.gate_side.clone(),
             debugger: self.debugger.clone(),
-            recorder: &self.recorder,
             scorer: Scorer::NATIVE,
+            recorder: &self.recorder,
         };
         let desktop = Recording {
             inner: Simulated::new(self.profile.env.simulated.clone()),

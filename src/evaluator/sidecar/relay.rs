@@ -110,12 +110,12 @@ async fn connect(desktop: RealDesktop<'_>, port: u16) -> Result<Box<dyn Connecti
     };
     opened.map_err(|error| EnvError::Guest {
         what: "reading the end state".to_owned(),
-        source: GuestError::Unreachable {
+        source: Box::new(GuestError::Unreachable {
             asked: Asked {
                 route: "/",
                 detail: "OSWorld's own getter".to_owned(),
             },
             reason: error.to_string(),
-        },
+        }),
     })
 }

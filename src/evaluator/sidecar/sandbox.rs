@@ -94,7 +94,12 @@ fn confine(command: &mut Command, options: &SidecarOptions) -> Result<(), Sideca
         command.arg("--ro-bind").arg(from).arg(to);
     };
     // It ends with the thread that starts it, which is one of the runtime's own and lasts as long.
-    command.args(["--unshare-all", "--new-session", "--die-with-parent", "--clearenv"]);
+    command.args([
+        "--unshare-all",
+        "--new-session",
+        "--die-with-parent",
+        "--clearenv",
+    ]);
     command.args([
         "--unshare-user",
         "--uid",
