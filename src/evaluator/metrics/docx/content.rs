@@ -4,12 +4,32 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::super::image::Picture;
 use super::super::python::{self, raised};
 use super::super::{Call, MetricError, likeness, rule, score};
 use super::package::Package;
 use super::paragraph::texts;
 use super::{both, one};
 use crate::evaluator::found::{Found, FoundFile};
+
+/// Two documents show the same pictures in the same order, pixel by pixel.
+pub(in crate::evaluator::metrics) fn compare_docx_images(
+    call: &Call<'_>,
+) -> Result<f64, MetricError> {
+    let Some((found, expected)) = both(call)? else {
+        return Ok(0.0);
+    };
+    let (found, expected) = (found.pictures()?, expected.pictures()?);
+    if found.len() != expected.len() {
+        return Ok(0.0);
+    }
+    for (found, expected) in found.into_iter().zip(expected) {
+        if Picture::open(found)?.pixels() != Picture::open(expected)?.pixels() {
+            return Ok(0.0);
+        }
+    }
+    Ok(score(true))
+}
 
 /// Two documents say the same. Departs: of `.odt` files, which no task of OSWorld's brings here,
 /// there is no score.

@@ -54,6 +54,21 @@ impl Package {
         self.part(&found.target)
     }
 
+    /// The pictures that the main part refers to, as they lie there.
+    pub(super) fn pictures(&self) -> Result<Vec<&[u8]>, MetricError> {
+        let pictures = self
+            .relations()
+            .iter()
+            .filter(|relation| relation.kind.contains("image"));
+        let content = pictures.map(|relation| {
+            let part = self.inner.parts.get(&relation.target);
+            let part = part.filter(|_| !relation.is_outside);
+            let part = part.ok_or_else(|| raised(format!("no part {:?}", relation.target)))?;
+            Ok(part.content.as_slice())
+        });
+        content.collect()
+    }
+
     fn relations(&self) -> &[package::Relation] {
         let main = self.inner.parts.get(&self.main);
         main.map_or(&[], |part| part.relations.as_slice())
