@@ -18,6 +18,8 @@ pub mod sidecar;
 mod state;
 
 #[cfg(test)]
+mod checks_tests;
+#[cfg(test)]
 mod differential_tests;
 #[cfg(test)]
 mod tests;

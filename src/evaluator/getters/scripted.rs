@@ -85,15 +85,10 @@ impl Scripted {
         }
     }
 
-    /// One whose server is gone.
-    pub(crate) async fn gone() -> Self {
-        let scripted = Self::start(&json!({})).await;
-        scripted.serving.abort();
-        // Its listener closes with the task.
-        while !scripted.serving.is_finished() {
-            tokio::task::yield_now().await;
-        }
-        scripted
+    /// Ends its server.
+    pub(crate) async fn stop(&mut self) {
+        self.serving.abort();
+        let _ = (&mut self.serving).await;
     }
 
     /// As evaluators see it.

@@ -302,7 +302,8 @@ async fn getters_reach_the_desktop_that_they_are_asked_about_and_nothing_else() 
     let error = sidecar.get(&getter, machine).await.unwrap_err();
     assert!(matches!(error, GetterError::Raised(_)), "{error:?}");
     // A server that is gone is one, though OSWorld's getter takes it for a missing file.
-    let gone = Scripted::gone().await;
+    let mut gone = Scripted::start(&json!({})).await;
+    gone.stop().await;
     let getter = json!({ "type": "vm_file", "path": "/home/user/a.txt", "dest": "b.txt" });
     let error = sidecar.get(&getter, gone.real()).await.unwrap_err();
     assert!(matches!(error, GetterError::Environment(_)), "{error:?}");

@@ -33,7 +33,9 @@ impl FakeChrome {
             deaf,
             ..Pages::default()
         };
-        urls.iter().for_each(|url| pages.add(url));
+        for url in urls {
+            pages.add(url);
+        }
         let pages = Arc::new(Mutex::new(pages));
         let served = Arc::clone(&pages);
         std::thread::spawn(move || super::block_on(listen(listener, served)));
@@ -100,7 +102,7 @@ impl Pages {
                     return Ok(json!({"frameId": "f", "loaderId": "l",
                         "errorText": "net::ERR_UNSAFE_PORT"}));
                 }
-                page.1 = url.to_owned();
+                url.clone_into(&mut page.1);
                 Ok(json!({"frameId": "f", "loaderId": url}))
             }
             "Page.enable" | "Page.setLifecycleEventsEnabled" => Ok(json!({})),

@@ -2,7 +2,7 @@
 //!
 //! Where a file is missing or is no JSON, or something in it is of another kind than it should be,
 //! OSWorld's getters take a default, each its own. Departs: `NaN`, `Infinity`, halves of surrogate
-//! pairs and what is nested deeper than 128 are no JSON here; Python reads them.
+//! pairs, UTF-16 and what is nested deeper than 128 are no JSON here; Python reads them.
 
 use serde_json::{Map, Value, json};
 
