@@ -13,6 +13,7 @@
 //! where the original answers with a page of HTML, loses display connections or runs into undefined
 //! names, this one answers as its clients expect.
 
+mod accessibility;
 mod act;
 mod answer;
 mod display;

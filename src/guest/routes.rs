@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 use super::answer::{Fault, read_json};
 use super::display::{Display, DisplayError, PATIENCE};
-use super::{Counts, Desktop, Options, Token, act, count, execution, files, recording};
+use super::{
+    Counts, Desktop, Options, Token, accessibility, act, count, execution, files, recording,
+};
 use crate::screen::encode_rgb;
 use crate::types::Action;
 use crate::types::osworld::setup::WindowName;
@@ -78,6 +80,8 @@ pub(super) fn router(desktop: Arc<Desktop>, token: Option<Token>) -> Router {
         .route("/file", post(files::file))
         .route("/list_directory", post(files::list_directory))
         .route("/desktop_path", post(files::desktop_path))
+        .route("/accessibility", get(accessibility::tree))
+        .route("/terminal", get(accessibility::terminal))
         .route("/start_recording", post(recording::start))
         .route("/end_recording", post(recording::end))
         .fallback(|| async { Fault::missing("no such route") })

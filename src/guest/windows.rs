@@ -134,6 +134,13 @@ impl Session {
             .copied())
     }
 
+    /// A text that a program left with the screen.
+    pub(super) fn root_text(&self, name: &str) -> Result<Option<String>, Broken> {
+        let property = self.property(self.root, self.atom(name)?)?;
+        let text = property.map(|it| String::from_utf8_lossy(&it.value).into_owned());
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
     fn find(&self, name: &WindowName) -> Result<Option<Window>, Broken> {
         Ok(self.windows()?.into_iter().find(|it| it.is_called(name)))
     }
