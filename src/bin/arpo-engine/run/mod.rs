@@ -6,4 +6,6 @@ pub mod gpu_check;
 pub mod train;
 
 #[cfg(test)]
+mod full_size_tests;
+#[cfg(test)]
 mod tests;
