@@ -11,7 +11,8 @@ use tracing_appender::non_blocking::WorkerGuard;
 use crate::bus::{self, CommandInbox, Controller, EventSink, Server, Watch};
 use crate::cli::headless::Headless;
 use crate::config::{Profile, Resolved, assets};
-use crate::evaluator::Scorer;
+use crate::evaluator::sidecar::{Limits, Sidecar, SidecarOptions};
+use crate::evaluator::{Original, Scorer};
 use crate::event::{Command, Event, EventKind, SCHEMA_VERSION};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
@@ -53,6 +54,35 @@ pub fn overlay_name(profiles: &[String]) -> String {
         || last.to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
     )
+}
+
+/// OSWorld's own evaluators, if they are installed; started when they are first asked.
+fn original(profile: &Profile) -> Option<Arc<dyn Original>> {
+    let python = std::env::var_os("ARPO_SIDECAR_PYTHON")
+        .map_or_else(|| assets::locate(".venv-sidecar/bin/python"), PathBuf::from);
+    let folder = format!("sidecar-{}", std::process::id());
+    let options = SidecarOptions {
+        folder: bus::socket_dir().join(folder),
+        confinement: profile.eval.sidecar_confinement,
+        live_sites: profile.eval.live_sites,
+        limits: Limits::default(),
+        python,
+    };
+    remove_left(&bus::socket_dir());
+    let is_installed = options.python.exists();
+    is_installed.then(|| Arc::new(Sidecar::new(options)) as Arc<dyn Original>)
+}
+
+/// Removes what sidecars of engines that were killed have left.
+fn remove_left(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("sidecar-"));
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // Another engine may be faster.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 impl OpenRun {
@@ -176,7 +206,7 @@ impl OpenRun {
             prompt,
             scorer: Scorer {
                 evaluators: profile.eval.evaluators,
-                original: None,
+                original: original(profile),
             },
             desktops: Desktops::of(profile)?,
             incarnation: self.incarnation,

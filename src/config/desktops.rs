@@ -150,6 +150,20 @@ pub struct EvalConfig {
     pub heldout_instances: usize,
     /// Whose scores of real desktops count.
     pub evaluators: Evaluators,
+    /// What holds OSWorld's own code apart from this machine.
+    pub sidecar_confinement: Confinement,
+    /// Whether that code reaches the live web.
+    pub live_sites: bool,
+}
+
+/// What holds the sidecar apart from this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confinement {
+    /// A sandbox of bubblewrap; without it nothing is run.
+    Bubblewrap,
+    /// Limits alone: evaluations read and write what this user may.
+    LimitsOnly,
 }
 
 /// Whose scores of real desktops count.

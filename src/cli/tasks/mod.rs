@@ -3,6 +3,7 @@
 mod check;
 mod files;
 mod list;
+mod sidecar;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Action {
     Fetch(files::FetchArgs),
     /// Read the cache again and say which tasks lack files or have damaged ones
     Verify(files::VerifyArgs),
+    /// Install OSWorld's own evaluators, which score what arpo does not, going on where it was cut
+    Sidecar(sidecar::SidecarArgs),
 }
 
 /// Which tasks a command is about.
@@ -84,6 +87,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Action::Check => Ok(check::check(args, &library)),
         Action::Fetch(fetch) => files::fetch(args, &library, fetch),
         Action::Verify(verify) => files::verify(args, &library, verify),
+        Action::Sidecar(sidecar) => sidecar::sidecar(sidecar, args.json),
     }
 }
 

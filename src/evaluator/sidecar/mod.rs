@@ -27,11 +27,10 @@ use super::found::{Found, FoundFile};
 use super::getters::GetterError;
 use super::metrics::MetricError;
 use super::original::Original;
+use crate::config::Confinement;
 use crate::env::RealDesktop;
 use process::{Answer, Process};
 use relay::Relay;
-
-pub use sandbox::Confinement;
 
 /// Evaluations at a time; more wait. Each takes a core and up to its limit of memory.
 const MAX_AT_A_TIME: usize = 8;
@@ -171,14 +170,12 @@ impl Sidecar {
     async fn ask(&self, id: u64, request: &Value) -> Result<Answer, SidecarError> {
         let process = self.running().await?;
         let limit = Duration::from_secs(self.options.limits.wall_s) + GRACE;
-        match tokio::time::timeout(limit, process.ask(id, request)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                process.kill();
-                let text = format!("it did not answer within {} s", limit.as_secs());
-                Err(SidecarError::Ended(text))
-            }
+        if let Ok(answer) = tokio::time::timeout(limit, process.ask(id, request)).await {
+            return answer;
         }
+        process.kill();
+        let text = format!("it did not answer within {} s", limit.as_secs());
+        Err(SidecarError::Ended(text))
     }
 
     fn id(&self) -> u64 {
@@ -229,8 +226,8 @@ impl Sidecar {
         let _turn = self.turn().await;
         let id = self.id();
         // Its folder, where the relay's lies, is there once the process runs.
-        self.running().await.map_err(unavailable)?;
-        let relay = Relay::open(&self.options, id).map_err(unavailable)?;
+        self.running().await.map_err(|error| unavailable(&error))?;
+        let relay = Relay::open(&self.options, id).map_err(|error| unavailable(&error))?;
         let request = json!({
             "id": id, "do": "get", "getter": getter, "limits": self.options.limits,
             "relay": relay.seen_as(), "files": files_of(getter, desktop),
@@ -246,12 +243,12 @@ impl Sidecar {
         }
         match answer {
             Ok(Answer::Found(found)) => Ok(found),
-            Ok(Answer::Score(_)) => Err(unavailable(out_of_turn())),
+            Ok(Answer::Score(_)) => Err(unavailable(&out_of_turn())),
             Err(SidecarError::Raised { class, text }) if class == "FileNotFoundError" => {
                 Err(GetterError::NoFile(text))
             }
             Err(error @ SidecarError::Raised { .. }) => Err(GetterError::Raised(error.to_string())),
-            Err(error) => Err(unavailable(error)),
+            Err(error) => Err(unavailable(&error)),
         }
     }
 }
@@ -263,7 +260,7 @@ impl Drop for Sidecar {
     }
 }
 
-fn unavailable(error: SidecarError) -> GetterError {
+fn unavailable(error: &SidecarError) -> GetterError {
     GetterError::Unavailable(error.to_string())
 }
 

@@ -9,15 +9,7 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 use super::{SidecarError, SidecarOptions};
-
-/// What holds the process apart from this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confinement {
-    /// bubblewrap; without it nothing is run.
-    Bubblewrap,
-    /// Limits alone: evaluations read and write what this user may.
-    LimitsOnly,
-}
+use crate::config::Confinement;
 
 /// Its code, by file.
 pub(super) const CODE: [(&str, &str); 3] = [

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
-use super::{Confinement, Limits, Sidecar, SidecarError, SidecarOptions};
+use super::{Limits, Sidecar, SidecarError, SidecarOptions};
+use crate::config::Confinement;
 use crate::evaluator::differential_tests::found;
 use crate::evaluator::found::{Found, FoundFile};
 use crate::evaluator::getters::GetterError;
