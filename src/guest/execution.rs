@@ -145,6 +145,7 @@ impl Desktop {
             });
         }
         count(&self.counts.commands);
+        let argv = pyautogui::without_prefix(argv);
         self.program(argv).run(COMMAND_LIMIT).await
     }
 

@@ -10,8 +10,10 @@ mod bytes;
 mod console;
 mod ctl;
 mod debugger;
+mod desk;
 mod doctor;
 mod guest;
+mod guest_server;
 #[cfg(feature = "torch")]
 mod live;
 mod loopback;

@@ -2,7 +2,7 @@
 //!
 //! Source: OSWorld `desktop_env/server/main.py` (2026-04); where its versions differ, both forms
 //! are read. `/setup/execute` and `/setup/execute_with_verification` are the same as the routes
-//! without `/setup`. What is under `/arpo` is our own server's, `crate::guest`.
+//! without `/setup`. What is under `/arpo` is our own server's, `arpo guest`.
 
 use std::path::Path;
 use std::time::Duration;

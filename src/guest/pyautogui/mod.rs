@@ -11,6 +11,22 @@ mod read;
 
 use super::input::Gesture;
 
+/// What OSWorld's controllers put before whatever they want done.
+const PREFIX: &str = "import pyautogui; import time; pyautogui.FAILSAFE = False; ";
+
+/// A command that is run for real, without an import that it does not use: pyautogui may not be
+/// there.
+pub(super) fn without_prefix(mut argv: Vec<String>) -> Vec<String> {
+    if let [_, option, source] = &mut argv[..]
+        && option == "-c"
+        && let Some(rest) = source.strip_prefix(PREFIX)
+        && !rest.contains("pyautogui")
+    {
+        *source = format!("import time; {rest}");
+    }
+    argv
+}
+
 /// The gestures of a command; none if it is another one.
 pub(super) fn read_command(argv: &[String]) -> Option<Vec<Gesture>> {
     let [python, option, source] = argv else {

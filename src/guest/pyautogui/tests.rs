@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use super::read_source;
+use super::{PREFIX, read_source, without_prefix};
 use crate::guest::input::Gesture;
-
-const PREFIX: &str = "import pyautogui; import time; pyautogui.FAILSAFE = False; ";
 
 fn read(calls: &str) -> Option<Vec<Gesture>> {
     read_source(&format!("{PREFIX}{calls}"))
@@ -134,4 +132,21 @@ fn what_is_not_understood_to_its_end_is_pythons() {
     for calls in table {
         assert_eq!(read(calls), None, "{calls}");
     }
+}
+
+#[test]
+fn what_needs_no_pyautogui_does_not_import_it() {
+    let command = |source: &str| ["python", "-c", source].map(str::to_owned).to_vec();
+    let table = [
+        ("print(1)", "import time; print(1)".to_owned()),
+        (
+            "x = pyautogui.size()",
+            format!("{PREFIX}x = pyautogui.size()"),
+        ),
+    ];
+    for (code, expected) in table {
+        let run = without_prefix(command(&format!("{PREFIX}{code}")));
+        assert_eq!(run, command(&expected));
+    }
+    assert_eq!(without_prefix(command("import os")), command("import os"));
 }
