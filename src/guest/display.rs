@@ -158,13 +158,11 @@ impl Display {
             let answer = question(&session);
             answer.map_err(|broken| display.explain(broken))
         });
-        match tokio::time::timeout_at(end.into(), asking).await {
-            Ok(answer) => answer.unwrap_or_else(|error| Err(self.lost(error.to_string()))),
-            Err(_) => {
-                self.cut();
-                Err(self.silent(limit))
-            }
+        if let Ok(answer) = tokio::time::timeout_at(end.into(), asking).await {
+            return answer.unwrap_or_else(|error| Err(self.lost(error.to_string())));
         }
+        self.cut();
+        Err(self.silent(limit))
     }
 
     /// The open connection, or a new one.

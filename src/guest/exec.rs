@@ -143,10 +143,10 @@ async fn read(from: Option<impl AsyncRead + Unpin>, to: &mut Vec<u8>) -> std::io
         return Ok(());
     };
     from.take(MAX_OUTPUT as u64 + 1).read_to_end(to).await?;
-    match to.len() > MAX_OUTPUT {
-        true => Err(std::io::ErrorKind::FileTooLarge.into()),
-        false => Ok(()),
+    if to.len() > MAX_OUTPUT {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
     }
+    Ok(())
 }
 
 fn outcome(status: ExitStatus, out: &[u8], err: &[u8]) -> Outcome {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::answer::{Fault, is_true, read_json};
-use super::display::{DisplayError, PATIENCE};
+use super::display::{DisplayError, PATIENCE, Session};
 use super::exec::{Outcome, Program, RunError, find_program};
 use super::files::{expand, expand_home};
 use super::input::{self, Gesture};
@@ -150,9 +150,7 @@ impl Desktop {
     }
 
     async fn windows(&self) -> Result<Vec<Window>, DisplayError> {
-        self.display
-            .ask(PATIENCE, |session| session.windows())
-            .await
+        self.display.ask(PATIENCE, Session::windows).await
     }
 }
 
@@ -234,8 +232,8 @@ impl Desktop {
 
 /// A time of a request, within reason.
 fn seconds(asked: Option<f64>, usual: f64) -> Duration {
-    // Not a number is the least.
-    Duration::from_secs_f64(asked.unwrap_or(usual).max(0.0).min(LONGEST_S))
+    // JSON has only numbers that are.
+    Duration::from_secs_f64(asked.unwrap_or(usual).clamp(0.0, LONGEST_S))
 }
 
 /// A program's source in a file, for as long as it runs: an argument has a limit.

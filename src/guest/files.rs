@@ -54,16 +54,12 @@ pub(super) fn expand(path: &str) -> String {
     while let Some(at) = rest.find('$') {
         expanded.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (name, len) = match rest[1..].strip_prefix('{') {
-            Some(braced) => match braced.find('}') {
-                Some(end) => (&braced[..end], end + 3),
-                None => ("", 1),
-            },
-            None => {
-                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                let end = rest[1..].find(|c| !is_name(c)).unwrap_or(rest.len() - 1);
-                (&rest[1..=end], end + 1)
-            }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end_of_name = || rest[1..].find(|c| !is_name(c)).unwrap_or(rest.len() - 1);
+        let (name, len) = match (rest.starts_with("${"), rest.find('}')) {
+            (true, Some(end)) => (&rest[2..end], end + 1),
+            (true, None) => ("", 1),
+            (false, _) => (&rest[1..=end_of_name()], end_of_name() + 1),
         };
         match std::env::var(name) {
             Ok(value) if !name.is_empty() => expanded.push_str(&value),
@@ -208,7 +204,7 @@ pub(super) async fn list_directory(body: Bytes) -> Result<Json<Value>, Fault> {
         return Err(Fault::bad(format!("{path} is not a directory")));
     }
     let listing = tokio::task::spawn_blocking(move || {
-        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let name = path.rsplit('/').next().unwrap_or_default();
         let mut left = MAX_ENTRIES;
         folder(Path::new(&path), name, MAX_DEPTH, &mut left)
     });
@@ -218,7 +214,7 @@ pub(super) async fn list_directory(body: Bytes) -> Result<Json<Value>, Fault> {
 }
 
 /// A folder's content; none where there is too much of it.
-fn folder(path: &Path, name: String, depth: usize, left: &mut usize) -> Option<Value> {
+fn folder(path: &Path, name: &str, depth: usize, left: &mut usize) -> Option<Value> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) if depth > 0 => entries,
         Ok(_) => return Some(json!({"error": format!("more than {MAX_DEPTH} folders deep")})),
@@ -229,9 +225,10 @@ fn folder(path: &Path, name: String, depth: usize, left: &mut usize) -> Option<V
         *left = left.checked_sub(1)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = entry.path();
-        children.push(match path.is_dir() {
-            true => folder(&path, name, depth - 1, left)?,
-            false => json!({"type": "file", "name": name}),
+        children.push(if path.is_dir() {
+            folder(&path, &name, depth - 1, left)?
+        } else {
+            json!({"type": "file", "name": name})
         });
     }
     Some(json!({"type": "directory", "name": name, "children": children}))
@@ -240,10 +237,10 @@ fn folder(path: &Path, name: String, depth: usize, left: &mut usize) -> Option<V
 /// `POST /desktop_path`.
 pub(super) async fn desktop_path() -> Result<Json<Value>, Fault> {
     let path = PathBuf::from(expand("~/Desktop"));
-    match path.is_dir() {
-        true => Ok(Json(json!({"desktop_path": path}))),
-        false => Err(Fault::missing("desktop path not found")),
+    if !path.is_dir() {
+        return Err(Fault::missing("desktop path not found"));
     }
+    Ok(Json(json!({"desktop_path": path})))
 }
 
 /// `POST /wallpaper`: the file that the desktop shows.

@@ -227,10 +227,10 @@ impl Hand<'_> {
     /// With shift just for as long as the key goes down, unless it is held anyway.
     fn press(&mut self, symbol: u32) -> Result<(), Broken> {
         let Key { code, is_shifted } = self.keyboard.key(symbol)?;
-        let shift = match is_shifted && !self.is_shift_held {
-            true => Some(self.keyboard.key(SHIFT)?.code),
-            false => None,
-        };
+        let mut shift = None;
+        if is_shifted && !self.is_shift_held {
+            shift = Some(self.keyboard.key(SHIFT)?.code);
+        }
         if let Some(shift) = shift {
             self.session.fake(KEY_PRESS_EVENT, shift, 0, 0)?;
         }

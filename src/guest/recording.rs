@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::Fault;
-use super::display::PATIENCE;
+use super::display::{PATIENCE, Session};
 use super::exec::find_program;
 use super::{Desktop, TOKEN_VARIABLE, files};
 
@@ -123,10 +123,7 @@ pub(super) async fn start(State(desktop): State<Arc<Desktop>>) -> Result<Json<Va
             "recording needs ffmpeg, which is not installed here",
         ));
     }
-    let size = desktop
-        .display
-        .ask(PATIENCE, |session| session.screen_size())
-        .await?;
+    let size = desktop.display.ask(PATIENCE, Session::screen_size).await?;
     let size = format!("{}x{}", size.width, size.height);
     let mut begun = Recording::start(desktop.display.name(), &size)?;
     let end = Instant::now() + BEGIN;

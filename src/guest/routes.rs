@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{Fault, read_json};
-use super::display::{Display, DisplayError, PATIENCE};
+use super::display::{Display, DisplayError, PATIENCE, Session};
 use super::{
     Counts, Desktop, Options, Token, accessibility, act, count, execution, files, recording,
 };
@@ -123,10 +123,7 @@ async fn guard(State(gate): State<Gate>, request: Request, next: Next) -> Respon
 
 /// `GET /arpo`: what this server is, and what it was asked so far.
 async fn about(State(desktop): State<Arc<Desktop>>) -> Json<Value> {
-    let screen = desktop
-        .display
-        .ask(PATIENCE, |session| session.screen_size())
-        .await;
+    let screen = desktop.display.ask(PATIENCE, Session::screen_size).await;
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let counts = &desktop.counts;
     let mut answer = json!({
@@ -151,10 +148,7 @@ async fn about(State(desktop): State<Arc<Desktop>>) -> Json<Value> {
 /// `POST /arpo/act`: does an action; comes back when the X server has done it.
 async fn act_route(State(desktop): State<Arc<Desktop>>, body: Bytes) -> Answer {
     let action: Action = read_json(&body)?;
-    let screen = desktop
-        .display
-        .ask(PATIENCE, |session| session.screen_size())
-        .await?;
+    let screen = desktop.display.ask(PATIENCE, Session::screen_size).await?;
     let gestures = act::gestures(&action, screen);
     if !gestures.is_empty() {
         desktop.perform(gestures).await?;
@@ -173,18 +167,12 @@ async fn screenshot(State(desktop): State<Arc<Desktop>>) -> Result<Response, Fau
 }
 
 async fn cursor_position(State(desktop): State<Arc<Desktop>>) -> Answer {
-    let (x, y) = desktop
-        .display
-        .ask(PATIENCE, |session| session.pointer())
-        .await?;
+    let (x, y) = desktop.display.ask(PATIENCE, Session::pointer).await?;
     Ok(Json(json!([x, y])))
 }
 
 async fn screen_size(State(desktop): State<Arc<Desktop>>) -> Answer {
-    let size = desktop
-        .display
-        .ask(PATIENCE, |session| session.screen_size())
-        .await?;
+    let size = desktop.display.ask(PATIENCE, Session::screen_size).await?;
     Ok(Json(json!(size)))
 }
 

@@ -37,13 +37,15 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn is_called(&self, name: &WindowName) -> bool {
-        let own = match name.by_class {
-            true => self.class.join("."),
-            false => self.title.clone(),
+        let own = if name.by_class {
+            self.class.join(".")
+        } else {
+            self.title.clone()
         };
-        match name.strict {
-            true => own == name.window_name,
-            false => holds(&own, &name.window_name),
+        if name.strict {
+            own == name.window_name
+        } else {
+            holds(&own, &name.window_name)
         }
     }
 }
@@ -91,7 +93,7 @@ impl Session {
             self.tell_manager(self.root, "_NET_CURRENT_DESKTOP", [desktop, 0, 0, 0, 0])?;
         }
         self.tell_manager(window.id, "_NET_ACTIVE_WINDOW", [FROM_PAGER, 0, 0, 0, 0])?;
-        self.wait_until(|| Ok(self.active_window()? == Some(window.id)))?;
+        wait_until(|| Ok(self.active_window()? == Some(window.id)))?;
         Ok(Some(window))
     }
 
@@ -103,7 +105,7 @@ impl Session {
         };
         let before = self.windows()?;
         self.tell_manager(window.id, "_NET_CLOSE_WINDOW", [0, FROM_PAGER, 0, 0, 0])?;
-        self.wait_until(|| {
+        wait_until(|| {
             let now = self.windows()?;
             Ok(now.len() != before.len() || now.iter().all(|it| it.id != window.id))
         })?;
@@ -145,15 +147,6 @@ impl Session {
         Ok(self.windows()?.into_iter().find(|it| it.is_called(name)))
     }
 
-    /// Looks again and again, and goes on where it never holds.
-    fn wait_until(&self, holds: impl Fn() -> Result<bool, Broken>) -> Result<(), Broken> {
-        let end = Instant::now() + OBEDIENCE;
-        while !holds()? && Instant::now() < end {
-            sleep(POLL);
-        }
-        Ok(())
-    }
-
     fn tell_manager(&self, window: Id, what: &str, data: [u32; 5]) -> Result<(), Broken> {
         let event = ClientMessageEvent::new(32, window, self.atom(what)?, data);
         let mask = EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY;
@@ -179,6 +172,15 @@ impl Session {
     fn atom(&self, name: &str) -> Result<u32, Broken> {
         Ok(self.x.intern_atom(false, name.as_bytes())?.reply()?.atom)
     }
+}
+
+/// Looks again and again, and goes on where it never holds.
+fn wait_until(holds: impl Fn() -> Result<bool, Broken>) -> Result<(), Broken> {
+    let end = Instant::now() + OBEDIENCE;
+    while !holds()? && Instant::now() < end {
+        sleep(POLL);
+    }
+    Ok(())
 }
 
 /// What a window was asked for; none where there is no such window any more.

@@ -198,8 +198,11 @@ impl Guest {
         let server = match self.ask(&self.call(&ABOUT)).await {
             Ok(_) => Server::Arpo,
             // It has a page for what it does not know.
-            Err(GuestError::Status { .. } | GuestError::ContentType { .. }) => Server::Original,
-            Err(GuestError::Reported { status: 404, .. }) => Server::Original,
+            Err(
+                GuestError::Status { .. }
+                | GuestError::ContentType { .. }
+                | GuestError::Reported { status: 404, .. },
+            ) => Server::Original,
             Err(error) => return Err(error),
         };
         self.set_server(Some(server));

@@ -100,7 +100,7 @@ pub(super) async fn tree(State(desktop): State<Arc<Desktop>>) -> Result<Json<Val
             "programs told too much to end within {limit} s"
         )));
     };
-    Ok(Json(json!({"AT": told.map_err(failed)?})))
+    Ok(Json(json!({"AT": told.map_err(|error| failed(&error))?})))
 }
 
 /// `GET /terminal`: the text of the terminal in the window in front; null where there is none.
@@ -158,11 +158,11 @@ impl Desktop {
             .await;
         Bus::open(named.ok().flatten().as_deref())
             .await
-            .map_err(failed)
+            .map_err(|error| failed(&error))
     }
 }
 
-fn failed(error: zbus::Error) -> Fault {
+fn failed(error: &zbus::Error) -> Fault {
     Fault::failed(format!(
         "accessibility cannot be asked, is at-spi2-core running in this session? {error}"
     ))

@@ -94,9 +94,10 @@ fn name(text: &str) -> String {
         _ => '-',
     };
     let name: String = text.chars().map(plain).collect();
-    match name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-        true => name,
-        false => format!("_{name}"),
+    if name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+        name
+    } else {
+        format!("_{name}")
     }
 }
 

@@ -111,17 +111,24 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn number(&self, name: &str) -> Option<Option<f64>> {
+    fn number(&self, name: &str) -> Option<f64> {
         match self.get(name) {
-            Literal::None => Some(None),
-            Literal::Int(value) => Some(Some(*value as f64)),
-            Literal::Float(value) => Some(Some(*value)),
+            Literal::Int(value) => Some(*value as f64),
+            Literal::Float(value) => Some(*value),
             _ => None,
         }
     }
 
+    /// A number, 0 where there is none.
+    fn offset(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Literal::None => Some(0.0),
+            _ => self.number(name),
+        }
+    }
+
     fn duration(&self, name: &str) -> Option<Duration> {
-        let seconds = self.number(name)?.unwrap_or(0.0);
+        let seconds = self.offset(name)?;
         (0.0..=LONGEST_S)
             .contains(&seconds)
             .then(|| Duration::from_secs_f64(seconds))
@@ -152,23 +159,21 @@ impl<'a> Arguments<'a> {
 
     /// The move to where it says, if it says so.
     fn there(&self) -> Option<Vec<Gesture>> {
-        let (x, y) = (self.number("x")?, self.number("y")?);
         let over = self.duration("duration")?;
-        match (x, y) {
-            (Some(x), Some(y)) => Some(vec![Gesture::MoveTo {
-                x: x as i32,
-                y: y as i32,
-                over,
-            }]),
-            (None, None) => Some(Vec::new()),
-            _ => None,
+        if (self.get("x"), self.get("y")) == (&Literal::None, &Literal::None) {
+            return Some(Vec::new());
         }
+        Some(vec![Gesture::MoveTo {
+            x: self.number("x")? as i32,
+            y: self.number("y")? as i32,
+            over,
+        }])
     }
 
     fn away(&self) -> Option<Vec<Gesture>> {
         Some(vec![Gesture::MoveBy {
-            x: self.number("xOffset")?.unwrap_or(0.0) as i32,
-            y: self.number("yOffset")?.unwrap_or(0.0) as i32,
+            x: self.offset("xOffset")? as i32,
+            y: self.offset("yOffset")? as i32,
             over: self.duration("duration")?,
         }])
     }
@@ -217,7 +222,7 @@ fn call(function: &str, arguments: &Arguments<'_>) -> Option<Vec<Gesture>> {
         "keyUp" => Some(vec![Gesture::KeyUp(key(arguments)?)]),
         "typewrite" | "write" => typewrite(arguments),
         "sleep" => {
-            arguments.number("seconds")??;
+            arguments.number("seconds")?;
             Some(vec![Gesture::Rest(arguments.duration("seconds")?)])
         }
         _ => None,

@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
             match chars.next()? {
                 c if c == quote => break,
                 '\n' => return None,
-                '\\' => text.extend(escape(&mut chars)?),
+                '\\' => text.push(escape(&mut chars)?),
                 c => text.push(c),
             }
         }
@@ -225,10 +225,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What an escape stands for; the end of a line stands for nothing.
-fn escape(chars: &mut std::str::Chars<'_>) -> Option<Option<char>> {
-    Some(Some(match chars.next()? {
-        '\n' => return Some(None),
+/// What an escape stands for, where it stands for a character.
+fn escape(chars: &mut std::str::Chars<'_>) -> Option<char> {
+    Some(match chars.next()? {
         c @ ('\\' | '\'' | '"') => c,
         'n' => '\n',
         't' => '\t',
@@ -241,7 +240,7 @@ fn escape(chars: &mut std::str::Chars<'_>) -> Option<Option<char>> {
         'u' => hex(chars, 4)?,
         'U' => hex(chars, 8)?,
         _ => return None,
-    }))
+    })
 }
 
 fn hex(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
