@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
 use x11rb::connection::Connection;
+use x11rb::errors::ReplyError;
 use x11rb::protocol::shm::ConnectionExt as _;
 use x11rb::protocol::xfixes::{ConnectionExt as _, GetCursorImageReply};
 use x11rb::protocol::xproto::{ConnectionExt, ImageFormat, ImageOrder};
@@ -91,14 +92,22 @@ impl Session {
             let mut shared = lock(&self.capture.shared);
             let size = self.screen_size()?;
             let pixels = self.pixels(&mut shared, size)?;
-            (size, pixels, self.x.xfixes_get_cursor_image()?.reply()?)
+            // A server has no picture of the pointer to give after the program that set it was
+            // killed, and the screen is worth seeing without.
+            let cursor = match self.x.xfixes_get_cursor_image()?.reply() {
+                Err(ReplyError::X11Error(_)) => None,
+                reply => Some(reply?),
+            };
+            (size, pixels, cursor)
         };
         let mut rgb = vec![0; pixels.len() / 4 * 3];
         for (to, from) in rgb.chunks_exact_mut(3).zip(pixels.chunks_exact(4)) {
             to.copy_from_slice(&[from[2], from[1], from[0]]);
         }
         let mut picture = Picture { size, rgb };
-        draw_pointer(&mut picture, &cursor);
+        if let Some(cursor) = &cursor {
+            draw_pointer(&mut picture, cursor);
+        }
         Ok(picture)
     }
 

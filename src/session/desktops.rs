@@ -1,10 +1,14 @@
 //! Opens the desktops a profile asks for.
 
+use std::io;
+use std::path::PathBuf;
+
+use crate::bus::socket_dir;
 use crate::config::simulated::SimulatedConfig;
 use crate::config::{EnvKind, Profile, XvfbConfig};
 use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions};
 use crate::env::simulated::Simulated;
-use crate::env::xvfb::{State, Xvfb, XvfbOptions, find_arpo};
+use crate::env::xvfb::{Xvfb, XvfbOptions};
 use crate::env::{EnvError, Environment, Provider};
 use crate::session::{SessionError, open_files};
 use crate::tasks::FileCache;
@@ -74,8 +78,24 @@ fn xvfb(config: &XvfbConfig) -> Result<Xvfb, EnvError> {
     })?;
     Xvfb::new(XvfbOptions {
         config: config.clone(),
-        state: State::default_root(),
+        state: beside_sockets(),
         arpo,
         guest: GuestOptions::new(config.screen()),
     })
+}
+
+/// Where desktops of this user lie: beside the folder of sockets, which nobody else may enter.
+fn beside_sockets() -> PathBuf {
+    let mut root = socket_dir().into_os_string();
+    root.push("-desktops");
+    PathBuf::from(root)
+}
+
+/// The executable that has `arpo guest`: this one, or `arpo` beside it.
+fn find_arpo() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    if own.file_name().is_some_and(|name| name == "arpo") {
+        return Ok(own);
+    }
+    Ok(own.with_file_name("arpo"))
 }

@@ -6,7 +6,7 @@ mod faults;
 mod leaks;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arpo::config::{Resolved, XvfbConfig};
 use arpo::env::guest::{Command, GuestOptions, Output};
@@ -187,12 +187,10 @@ async fn four_desktops_run_at_once() {
     let provider = provider(config(&[]));
     let machines = (0..4).map(|number| provider.machine(number).unwrap());
     let mut machines: Vec<_> = machines.collect();
-    let started = Instant::now();
     let reverts = machines.iter_mut().map(|machine| machine.revert());
     for outcome in futures::future::join_all(reverts).await {
         outcome.unwrap();
     }
-    println!("four desktops up in {:?}", started.elapsed());
     for (number, machine) in machines.iter().enumerate() {
         told(machine.as_ref(), &format!("touch Desktop/{number}")).await;
     }

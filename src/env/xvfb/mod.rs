@@ -40,7 +40,7 @@ use sandbox::Plan;
 pub struct XvfbOptions {
     /// The profile's.
     pub config: XvfbConfig,
-    /// Where slots lie; `State::default_root` but in tests.
+    /// Where slots lie, as `State` has it.
     pub state: PathBuf,
     /// The executable that has `arpo guest`.
     pub arpo: PathBuf,
@@ -115,13 +115,4 @@ impl Shared {
 
 fn cannot_read(arpo: &Path, error: &std::io::Error) -> String {
     format!("cannot bring {} into a sandbox: {error}", arpo.display())
-}
-
-/// The executable that has `arpo guest`: this one, or `arpo` beside it.
-pub fn find_arpo() -> std::io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    if own.file_name().is_some_and(|name| name == "arpo") {
-        return Ok(own);
-    }
-    Ok(own.with_file_name("arpo"))
 }

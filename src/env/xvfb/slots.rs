@@ -116,16 +116,6 @@ pub struct State {
 }
 
 impl State {
-    /// The folder of this user: `/tmp/arpo-UID-desktops`, or `$ARPO_RUNTIME_DIR-desktops`.
-    pub fn default_root() -> PathBuf {
-        let mut root = match std::env::var_os("ARPO_RUNTIME_DIR") {
-            Some(dir) if !dir.is_empty() => dir,
-            _ => format!("/tmp/arpo-{}", our_uid()).into(),
-        };
-        root.push("-desktops");
-        PathBuf::from(root)
-    }
-
     /// Opens the folder, which is made if need be, and removes what dead owners left.
     pub fn open(root: &Path) -> io::Result<Self> {
         make_folder(root, 0o711)?;
@@ -148,7 +138,7 @@ impl State {
     pub fn take(&self) -> io::Result<Slot> {
         let _turn = self.turn()?;
         let folder = |number: &u32| self.root.join("slots").join(number.to_string());
-        let number = (0..).find(|number| !folder(number).exists());
+        let number = (0..u32::MAX).find(|number| !folder(number).exists());
         let number = number.expect("a folder holds fewer names than there are numbers");
         let folder = folder(&number);
         DirBuilder::new().mode(0o700).create(&folder)?;
