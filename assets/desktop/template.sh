@@ -47,7 +47,21 @@ odf=application/vnd.oasis.opendocument
     default 'org.gnome.Nautilus pcmanfm thunar' inode/directory
 } >.config/mimeapps.list
 
-# No questions, tips or wizards on the first start.
+# The file manager draws the desktop, which must not be black: black is for broken ones.
+mkdir -p .config/pcmanfm/default
+echo '[*]
+wallpaper_mode=color
+desktop_bg=#35506b
+desktop_fg=#ffffff' >.config/pcmanfm/default/desktop-items-0.conf
+
+# The key that opens a terminal on OSWorld's desktop.
+if [ -e /etc/xdg/openbox/rc.xml ]; then
+    mkdir -p .config/openbox
+    sed 's|</keyboard>|<keybind key="C-A-t"><action name="Execute"><command>gnome-terminal</command>\
+</action></keybind>&|' /etc/xdg/openbox/rc.xml >.config/openbox/rc.xml
+fi
+
+# No questions, tips or wizards on the first start, nor about formats when saving.
 office_home=.config/libreoffice/4/user
 if command -v soffice >/dev/null; then
     mkdir -p $office_home
@@ -59,15 +73,18 @@ if command -v soffice >/dev/null; then
         item Office.Common/Misc FirstRun false
         item Office.Common/Misc ShowTipOfTheDay false
         item Office.Common/Misc CrashReport false
+        item Office.Common/Save/Document WarnAlienFormat false
         item Setup/Office ooSetupInstCompleted true
-        version=$(sed -n 's/^ReferenceOOoMajorMinor=//p' /usr/lib/libreoffice/program/versionrc)
-        item Setup/Product ooSetupLastVersion "${version:-99.9}"
+        # Not older than what runs, or it is told of what is new.
+        item Setup/Product ooSetupLastVersion 99.9
         echo '</oor:items>'
     } >$office_home/registrymodifications.xcu
     # Starting alone leaves most for the first document.
     echo warm >/tmp/warm.txt
     timeout 90 soffice --headless --norestore --convert-to odt --outdir /tmp /tmp/warm.txt \
         2>/dev/null
+    # Windows as large as the screen, not as one of no screen was.
+    sed -i '/ooSetupFactoryWindowAttributes/d' $office_home/registrymodifications.xcu
     rm -rf .config/libreoffice/4/.lock .cache/libreoffice
 fi
 command -v fc-cache >/dev/null && timeout 60 fc-cache 2>/dev/null

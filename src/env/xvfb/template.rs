@@ -19,7 +19,8 @@ use crate::config::XvfbConfig;
 const SESSION: &str = include_str!("../../../assets/desktop/session.sh");
 
 /// Programs by the names that OSWorld's tasks start them by.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 4] = [
+    ("code", include_str!("../../../assets/desktop/bin/code")),
     (
         "gnome-terminal",
         include_str!("../../../assets/desktop/bin/gnome-terminal"),
