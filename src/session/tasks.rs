@@ -76,7 +76,7 @@ pub fn open_files(config: &TasksConfig) -> Result<FileCache, SessionError> {
             let reason = "neither XDG_CACHE_HOME nor HOME is set; say where with tasks.files";
             SessionError::Tasks(reason.to_owned())
         })?,
-        folder => PathBuf::from(folder),
+        folder => assets::locate(folder),
     };
     FileCache::open(&root).map_err(|error| SessionError::Tasks(error.to_string()))
 }

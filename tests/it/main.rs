@@ -11,6 +11,7 @@ mod console;
 mod ctl;
 mod debugger;
 mod desk;
+mod desktops;
 mod doctor;
 mod guest;
 mod guest_server;

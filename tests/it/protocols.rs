@@ -111,7 +111,7 @@ const FAILED: [f64; 2] = [21.0, 7.0];
 const SCORED: [f64; 2] = [21.0, 7.0];
 
 /// Episodes of a run by task and trial.
-type Recorded = BTreeMap<(String, u64), Value>;
+pub(crate) type Recorded = BTreeMap<(String, u64), Value>;
 
 fn json_files(folder: &Path, found: &mut Vec<Value>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -146,6 +146,11 @@ fn eval(folder: &Path, protocol: &str, seed: usize) -> (Value, Recorded) {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let report = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    (report, recorded(&run))
+}
+
+/// The episodes that a run recorded.
+pub(crate) fn recorded(run: &Path) -> Recorded {
     let mut files = Vec::new();
     json_files(&run.join("episodes"), &mut files);
     let key = |episode: &Value| {
@@ -155,7 +160,7 @@ fn eval(folder: &Path, protocol: &str, seed: usize) -> (Value, Recorded) {
     let total = files.len();
     let recorded: Recorded = files.into_iter().map(|one| (key(&one), one)).collect();
     assert_eq!(recorded.len(), total, "a trial was recorded twice");
-    (report, recorded)
+    recorded
 }
 
 #[track_caller]

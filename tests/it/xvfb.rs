@@ -15,7 +15,7 @@ use arpo::env::{Machine, MachineState, Provider};
 
 /// Whether desktops are to be tested here. Where they cannot run, the test fails by its name.
 #[expect(clippy::print_stderr, reason = "a skipped test says so by name")]
-fn wanted(test: &str) -> bool {
+pub(crate) fn wanted(test: &str) -> bool {
     if std::env::var_os("ARPO_NO_DESKTOPS").is_some_and(|value| value == "1") {
         eprintln!("skipped, ARPO_NO_DESKTOPS=1: {test}");
         return false;
@@ -28,7 +28,7 @@ fn wanted(test: &str) -> bool {
 
 /// Where tests' desktops are kept: apart from those of real runs, one for all tests, since making
 /// what they start from takes seconds.
-fn state() -> PathBuf {
+pub(crate) fn state() -> PathBuf {
     let uid = rustix::process::geteuid().as_raw();
     PathBuf::from(format!("/tmp/arpo-{uid}-test-desktops"))
 }

@@ -1,0 +1,142 @@
+//! OSWorld's own task files on real applications: for each of `assets/x11` a trajectory that solves
+//! it scores 1 and one that does not scores 0, as `arpo eval -p profiles/x11.toml` plays them.
+//! `ARPO_NO_DESKTOPS=1` does without the desktops.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use arpo::action::{Space, parse_reply};
+use arpo::config::Resolved;
+use arpo::policy::scripted::Script;
+use arpo::session::open_files;
+use arpo::tasks::{FileState, Library, TaskFile};
+use arpo::types::ScreenSize;
+use serde_json::json;
+
+use crate::protocols::{Recorded, recorded};
+use crate::xvfb::{state, wanted};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn profile() -> Resolved {
+    Resolved::load(&["profiles/x11.toml"], &[]).unwrap()
+}
+
+/// The profile's tasks out of `library`.
+fn tasks(library: &Library) -> Vec<&TaskFile> {
+    let list = Path::new(ROOT).join(&profile().profile.eval.tasks);
+    library.list(&list).unwrap().files
+}
+
+#[test]
+fn the_suite_is_wide_enough() {
+    let library = Library::shipped().unwrap();
+    let tasks = tasks(&library);
+    let domains: BTreeSet<&str> = tasks.iter().map(|file| file.task.domain()).collect();
+    assert!(tasks.len() >= 25, "{} tasks", tasks.len());
+    assert!(domains.len() >= 5, "{domains:?}");
+}
+
+#[test]
+fn what_tasks_download_lies_in_the_cache() {
+    let library = Library::shipped().unwrap();
+    let files = open_files(&profile().profile.tasks).unwrap();
+    let mut needed: BTreeSet<&String> = BTreeSet::new();
+    for file in tasks(&library) {
+        needed.extend(&file.needs.files);
+    }
+    for url in &needed {
+        let found = files.verify(url, files.manifest()).unwrap();
+        assert_eq!(found, FileState::Good, "{url}");
+    }
+    let held: BTreeSet<&String> = files.manifest().files.keys().collect();
+    assert_eq!(held, needed, "the recipe makes what no task needs");
+}
+
+#[test]
+fn every_script_can_be_played_to_its_end() {
+    let profile = profile().profile;
+    let library = Library::shipped().unwrap();
+    let path = Path::new(ROOT).join(&profile.policy.script);
+    let Script::Replies(script) = Script::read(&path).unwrap() else {
+        panic!("it is a file of replies");
+    };
+    let ids: Vec<&String> = script.keys().collect();
+    let mut tasks: Vec<&String> = tasks(&library).iter().map(|file| &file.task.id.0).collect();
+    tasks.sort();
+    assert_eq!(ids, tasks);
+    let screen = ScreenSize {
+        width: profile.env.xvfb.screen_width,
+        height: profile.env.xvfb.screen_height,
+    };
+    let space = Space {
+        format: profile.policy.reply_format,
+        model_size: screen,
+        screen,
+        snap: 1,
+        box_tokens: false,
+    };
+    for (task, trials) in &script {
+        assert_eq!(trials.len(), profile.eval.trials, "{task}");
+        for replies in trials {
+            let mut actions = Vec::new();
+            for reply in replies {
+                let parsed = parse_reply(reply, &space)
+                    .unwrap_or_else(|error| panic!("{task}: {reply}: {error}"));
+                assert!(!parsed.thought.is_empty(), "{task}: {reply}");
+                assert!(!parsed.clamped, "{task}: {reply}");
+                actions.extend(parsed.actions);
+            }
+            assert!(actions.len() <= profile.rollout.max_steps, "{task}");
+            assert!(actions.last().unwrap().is_terminal(), "{task}");
+        }
+    }
+}
+
+/// Plays the suite, each metric scored by whom `evaluators` says; what was recorded, and what the
+/// command said meanwhile.
+fn play(evaluators: &str) -> (Recorded, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    // Its desktops then start from what those of other tests do.
+    let state = state().display().to_string();
+    let runtime = state.strip_suffix("-desktops").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_arpo"))
+        .args(["eval", "-p", "profiles/x11.toml", "--json"])
+        .args(["--set", &format!("eval.evaluators=\"{evaluators}\"")])
+        .arg("--run")
+        .arg(&run)
+        .env("ARPO_RUNTIME_DIR", runtime)
+        .current_dir(ROOT)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    (recorded(&run), said)
+}
+
+#[track_caller]
+fn assert_scores(recorded: &Recorded) {
+    let library = Library::shipped().unwrap();
+    let mut wrong = Vec::new();
+    for file in tasks(&library) {
+        for (trial, expected) in [(0, 1.0), (1, 0.0)] {
+            let name = &file.task.id.0;
+            let episode = &recorded[&(name.clone(), trial)];
+            if episode["reward"]["outcome"] != json!(expected) {
+                wrong.push(format!("{name} trial {trial}, not {expected}: {episode}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_solves_a_task_scores_1_and_what_does_not_0() {
+    if !wanted("what_solves_a_task_scores_1_and_what_does_not_0") {
+        return;
+    }
+    let (recorded, _) = play("native");
+    assert_scores(&recorded);
+}
