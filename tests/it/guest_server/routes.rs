@@ -105,7 +105,7 @@ fn files_go_both_ways() {
     }
     let desk = Desk::start(&[]);
     let guest = desk.guest();
-    let bytes: Vec<u8> = (0..5_000_000_u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..5_000_000_u32).map(|i| ((i * 7) >> 3) as u8).collect();
     let (from, back) = (desk.path("from.bin"), desk.path("back.bin"));
     std::fs::write(&from, &bytes).unwrap();
     wait(guest.upload(&from, "~/new/é folder/to.bin")).unwrap();

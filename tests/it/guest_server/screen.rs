@@ -1,6 +1,7 @@
 //! Pictures, and the connection to the X server.
 
 use arpo::screen::decode_png;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use x11rb::connection::Connection;
 use x11rb::protocol::xfixes::ConnectionExt as _;
@@ -54,10 +55,11 @@ fn a_screenshot_is_what_x_shows_and_the_pointer() {
         let row = (index as i32) / SCREEN.width as i32 - top;
         let is_within = (0..i32::from(cursor.width)).contains(&column)
             && (0..i32::from(cursor.height)).contains(&row);
-        let over = match is_within {
-            true => cursor.cursor_image[row as usize * usize::from(cursor.width) + column as usize],
-            false => 0,
-        };
+        let mut over = 0;
+        if is_within {
+            let at = row as usize * usize::from(cursor.width) + column as usize;
+            over = cursor.cursor_image[at];
+        }
         let alpha = f64::from(over >> 24) / 255.0;
         let channel = |shift: u32, under: u8| {
             let over = f64::from(over >> shift & 0xff);
@@ -150,7 +152,6 @@ fn a_frozen_x_server_is_waited_for_so_long_only() {
     if !has_desktops("a_frozen_x_server_is_waited_for_so_long_only", &[]) {
         return;
     }
-    use rustix::process::{Pid, Signal, kill_process};
     let desk = Desk::start(&[]);
     assert_eq!(wait(ask(&desk, "/screenshot")).0, 200);
     let xvfb = Pid::from_raw(desk.screen.xvfb.0.id() as i32).unwrap();
