@@ -132,6 +132,8 @@ desktop_packages=(
     ffmpeg:/usr/bin/ffmpeg
     fonts-dejavu-core:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
     fonts-liberation:/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf
+    gsettings-desktop-schemas:/usr/share/glib-2.0/schemas/org.gnome.desktop.background.gschema.xml
+    libglib2.0-bin:/usr/bin/gsettings
     libreoffice-calc:/usr/lib/libreoffice/program/libsclo.so
     libreoffice-gtk3:/usr/lib/libreoffice/program/libvclplug_gtk3lo.so
     libreoffice-impress:/usr/lib/libreoffice/program/libsdlo.so
