@@ -281,7 +281,7 @@ async fn play(profile: &Profile, weights: &Weights) -> anyhow::Result<Vec<Outcom
     };
     let policy = Embedded::start(weights, &profile.engine, &spec)?;
     let jobs = jobs(profile)?;
-    let mut desktops = open_desktops(&profile, jobs.len() as u32)?;
+    let mut desktops = open_desktops(profile, jobs.len() as u32)?;
     let (_open, gate) = GateHandle::new();
     let context = EpisodeContext {
         policy: &policy,
