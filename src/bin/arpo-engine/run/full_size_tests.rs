@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tch::{Device, Kind};
 
 use crate::engine::{Embedded, EmbeddedSpec};
-use crate::model::{ModelConfig, Weights, checkpoint};
+use crate::model::qwen2_5_vl::ModelConfig;
+use crate::model::{Weights, checkpoint};
 
 const SCREEN: ScreenSize = ScreenSize {
     width: 1920,
