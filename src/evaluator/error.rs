@@ -96,7 +96,11 @@ impl EvaluatorError {
     /// The class shown to the operator: the desktop's own where the desktop failed.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Environment { source, .. } => source.class(),
+            // What does not answer to an evaluator in time need not be broken: it may be asked much.
+            Self::Environment { source, .. } => match source.class() {
+                ErrorClass::Timeout => ErrorClass::Evaluator,
+                class => class,
+            },
             Self::Spec { .. }
             | Self::Getting { .. }
             | Self::Judging { .. }

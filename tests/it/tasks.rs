@@ -417,10 +417,11 @@ fn check_says_who_carries_what() {
         .iter()
         .sum();
     assert_eq!(sum, 369);
-    assert!(count("native") >= 100, "{}", count("native"));
+    assert!(count("native") >= 240, "{}", count("native"));
+    assert!(count("unsupported") <= 3, "{}", count("unsupported"));
     // Google's account, and the operator's proxy.
     assert!(count("credentials") >= 30, "{}", count("credentials"));
-    assert_eq!(count("scored_natively"), 202);
+    assert_eq!(count("scored_natively"), 335);
     assert_eq!(checked["faults"], json!([]));
     let missing = checked["missing"].as_array().unwrap();
     let row = |name: &str| missing.iter().find(|row| row["name"] == name);
