@@ -44,6 +44,11 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Clients at a time; each may buffer a state.
 const CLIENTS_MAX: usize = 32;
+/// A thread of its own compresses pictures, a large one for tenths of a second: so long one may be
+/// behind the event that tells of it.
+const PICTURE_WAIT: Duration = Duration::from_secs(2);
+/// Time between two looks whether it is there.
+const PICTURE_LOOK: Duration = Duration::from_millis(20);
 /// Longest name of a console, characters.
 const SEAT_NAME_MAX: usize = 64;
 /// Lines written before a flush.
@@ -262,7 +267,12 @@ async fn send_picture(
     let hash = String::from_utf8_lossy(&frame.payload).into_owned();
     let mut name = hash.clone().into_bytes();
     name.resize(HASH_BYTES, b' ');
-    match read_picture(run, &ImageHash(hash.into())) {
+    let hash = ImageHash(hash.into());
+    let asked = Instant::now();
+    while !run.has_png(&hash) && run.png_path(&hash).is_some() && asked.elapsed() < PICTURE_WAIT {
+        sleep(PICTURE_LOOK).await;
+    }
+    match read_picture(run, &hash) {
         Ok(png) => write_frame(writer, FrameKind::Picture, &[&name, &png]).await,
         Err(reason) => {
             let parts = [&name[..], reason.as_bytes()];

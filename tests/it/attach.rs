@@ -440,6 +440,21 @@ async fn pictures_come_over_a_connection_of_their_own_up_to_a_size() {
 }
 
 #[tokio::test]
+async fn a_picture_that_is_a_moment_behind_its_event_is_waited_for() {
+    let engine = Engine::start().await;
+    let source = engine.attach(Role::Watch).await;
+    let png = [&b"\x89PNG\r\n\x1a\n"[..], &vec![7; 100]].concat();
+    let asked = image(4);
+    let asking = source.pictures.png(&asked);
+    let writing = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        engine.run_dir.put_png(&image(4), &png).unwrap();
+    };
+    let (got, ()) = futures::join!(asking, writing);
+    assert_eq!(got.unwrap(), png);
+}
+
+#[tokio::test]
 async fn strangers_are_kept_out_and_broken_clients_harm_nobody() {
     let engine = Engine::start().await;
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
