@@ -59,9 +59,13 @@ pub trait Machine: Send + Sync {
     /// What it has for the placeholders of set-up steps.
     fn placeholders(&self) -> PlaceholderValues;
     /// Stops its time. A no-op where that cannot be.
-    async fn suspend(&mut self) -> Result<(), EnvError>;
+    async fn suspend(&mut self) -> Result<(), EnvError> {
+        Ok(())
+    }
     /// Undoes `suspend`.
-    async fn wake(&mut self) -> Result<(), EnvError>;
+    async fn wake(&mut self) -> Result<(), EnvError> {
+        Ok(())
+    }
     /// Ends it and removes all that is left of it; the machine is gone even if this fails.
     async fn close(&mut self) -> Result<(), EnvError>;
 }

@@ -107,9 +107,13 @@ pub trait Environment: Send {
         }
     }
     /// Stops the desktop's own time while nobody looks. A no-op where there is none.
-    async fn suspend(&mut self) -> Result<(), EnvError>;
+    async fn suspend(&mut self) -> Result<(), EnvError> {
+        Ok(())
+    }
     /// Undoes `suspend`.
-    async fn wake(&mut self) -> Result<(), EnvError>;
+    async fn wake(&mut self) -> Result<(), EnvError> {
+        Ok(())
+    }
     /// Releases everything; the environment is gone even if this fails.
     async fn close(&mut self) -> Result<(), EnvError>;
 }

@@ -54,12 +54,6 @@ impl Environment for Judged {
             .extend(steps.iter().map(|step| step.kind.clone()));
         Ok(Duration::ZERO)
     }
-    async fn suspend(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-    async fn wake(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
     async fn close(&mut self) -> Result<(), EnvError> {
         Ok(())
     }

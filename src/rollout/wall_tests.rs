@@ -127,12 +127,6 @@ impl Environment for Stuck {
     async fn probe(&mut self, _: &Probe) -> Result<ProbeReply, EnvError> {
         unreachable!("it was never reset")
     }
-    async fn suspend(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-    async fn wake(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
     async fn close(&mut self) -> Result<(), EnvError> {
         Ok(())
     }

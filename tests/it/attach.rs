@@ -443,7 +443,7 @@ async fn pictures_come_over_a_connection_of_their_own_up_to_a_size() {
 async fn a_picture_that_is_a_moment_behind_its_event_is_waited_for() {
     let engine = Engine::start().await;
     let source = engine.attach(Role::Watch).await;
-    let png = [&b"\x89PNG\r\n\x1a\n"[..], &vec![7; 100]].concat();
+    let png = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 100]].concat();
     let asked = image(4);
     let asking = source.pictures.png(&asked);
     let writing = async {

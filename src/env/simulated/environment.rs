@@ -174,14 +174,6 @@ impl Environment for Simulated {
         })
     }
 
-    async fn suspend(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-
-    async fn wake(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-
     async fn close(&mut self) -> Result<(), EnvError> {
         self.desktop = None;
         Ok(())

@@ -287,14 +287,6 @@ impl Machine for XvfbMachine {
     }
 
     /// Idle applications hardly take any time.
-    async fn suspend(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-
-    async fn wake(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-
     async fn close(&mut self) -> Result<(), EnvError> {
         if let Some(spare) = self.spare.take() {
             // One that is still starting is killed by being dropped.

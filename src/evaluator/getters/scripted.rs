@@ -144,12 +144,6 @@ impl Machine for Scripted {
             screen: self.guest.options().screen,
         }
     }
-    async fn suspend(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-    async fn wake(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
     async fn close(&mut self) -> Result<(), EnvError> {
         Ok(())
     }

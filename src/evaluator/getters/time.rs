@@ -1,7 +1,7 @@
 //! Dates that task files give in words, counted from the desktop's own clock.
 
 use jiff::Timestamp;
-use jiff::civil::{Date, DateTime, Weekday};
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use serde_json::{Map, Value, json};
 
@@ -10,22 +10,6 @@ use crate::env::RealDesktop;
 use crate::env::guest::Command;
 use crate::evaluator::found::Found;
 use crate::types::osworld::getter::RelativeTime;
-
-/// Names of days and months as `apply_rules_to_timeFormat` has them.
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 /// What the desktop's clock shows, and where it is in time: its date and time, its seconds since
 /// 1970.
@@ -233,25 +217,16 @@ fn fill_in(expected: &mut Map<String, Value>, key: &str, date: Date) -> Result<(
 
 /// `apply_rules_to_timeFormat`: the first of each pattern, in this order.
 fn filled_in(pattern: &str, date: Date) -> String {
-    let day_name = match date.weekday() {
-        Weekday::Monday => "Mon",
-        Weekday::Tuesday => "Tue",
-        Weekday::Wednesday => "Wed",
-        Weekday::Thursday => "Thu",
-        Weekday::Friday => "Fri",
-        Weekday::Saturday => "Sat",
-        Weekday::Sunday => "Sun",
-    };
     let (month, day) = (date.month(), date.day());
-    let month_name = MONTHS[usize::from(month.unsigned_abs()) - 1];
+    let month_name = date.strftime("%B").to_string();
     let parts = [
-        ("{DoW}", day_name.to_owned()),
+        ("{DoW}", date.strftime("%a").to_string()),
         ("{Month}", month_name[..3].to_owned()),
         ("{DayD}", day.to_string()),
         ("{Year}", date.year().to_string()),
         ("{Month0D}", format!("{month:02}")),
         ("{month}", month_name.to_lowercase()),
-        ("{MonthFull}", month_name.to_owned()),
+        ("{MonthFull}", month_name.clone()),
         ("{Day0D}", format!("{day:02}")),
         ("{MonthD}", month.to_string()),
     ];

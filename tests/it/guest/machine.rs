@@ -111,14 +111,6 @@ impl Machine for Scripted {
         }
     }
 
-    async fn suspend(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-
-    async fn wake(&mut self) -> Result<(), EnvError> {
-        Ok(())
-    }
-
     async fn close(&mut self) -> Result<(), EnvError> {
         Ok(())
     }
