@@ -98,19 +98,26 @@ fn every_script_can_be_played_to_its_end() {
     }
 }
 
-/// Plays the suite, each metric scored by whom `evaluators` says; what was recorded, and the
-/// developer's log of it.
-fn play(evaluators: &str) -> (Recorded, String) {
+/// Plays tasks, those of the profile if none are listed; what was recorded. Each state is scored by
+/// whom `evaluators` says; where these differ is an error.
+fn play(evaluators: &str, listed: &[&str]) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     // Its desktops then start from what those of other tests do.
     let state = state().display().to_string();
     let runtime = state.strip_suffix("-desktops").unwrap();
+    let list = folder.path().join("tasks.json");
+    let mut arguments = Vec::new();
+    if !listed.is_empty() {
+        std::fs::write(&list, json!({"again": listed}).to_string()).unwrap();
+        arguments = vec!["--tasks", list.to_str().unwrap()];
+    }
     let output = Command::new(env!("CARGO_BIN_EXE_arpo"))
         .args(["eval", "-p", "profiles/x11.toml", "--json"])
         .args(["--set", &format!("eval.evaluators=\"{evaluators}\"")])
         .arg("--run")
         .arg(&run)
+        .args(arguments)
         .env("ARPO_RUNTIME_DIR", runtime)
         .current_dir(ROOT)
         .output()
@@ -118,23 +125,27 @@ fn play(evaluators: &str) -> (Recorded, String) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let log = std::fs::read_to_string(run.join("logs/arpo.log")).unwrap();
-    (recorded(&run), log)
+    let differences: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains(DIFFERENT))
+        .collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    recorded(&run)
 }
 
-#[track_caller]
-fn assert_scores(recorded: &Recorded) {
-    let library = Library::shipped().unwrap();
+/// Tasks of `played` whose trajectories did not score as they should, with what they were.
+fn wrong<'a>(recorded: &Recorded, played: &[&'a str]) -> Vec<(&'a str, String)> {
     let mut wrong = Vec::new();
-    for file in tasks(&library) {
+    for name in played {
         for (trial, expected) in [(0, 1.0), (1, 0.0)] {
-            let name = &file.task.id.0;
-            let episode = &recorded[&(name.clone(), trial)];
+            let episode = &recorded[&((*name).to_owned(), trial)];
             if episode["reward"]["outcome"] != json!(expected) {
-                wrong.push(format!("{name} trial {trial}, not {expected}: {episode}"));
+                let told = format!("{name} trial {trial}, not {expected}: {episode}");
+                wrong.push((*name, told));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    wrong
 }
 
 #[test]
@@ -144,11 +155,22 @@ fn what_solves_a_task_scores_1_and_what_does_not_0() {
     }
     // Where OSWorld's own code cannot be asked, that too is a difference.
     let is_told = std::env::var_os("ARPO_NO_REF").is_none_or(|value| value != "1");
-    let (recorded, log) = play(if is_told { "both" } else { "native" });
-    assert_scores(&recorded);
-    let differences: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains(DIFFERENT))
-        .collect();
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    let evaluators = if is_told { "both" } else { "native" };
+    let library = Library::shipped().unwrap();
+    let all: Vec<&str> = tasks(&library).iter().map(|file| file.id()).collect();
+    let first = wrong(&play(evaluators, &[]), &all);
+    // A script does not look: on a busy machine keys may come before the window that they are
+    // meant for. Such ones get another try.
+    let again: BTreeSet<&str> = first.iter().map(|(name, _)| *name).collect();
+    let told = |wrong: Vec<(&str, String)>| {
+        let all: Vec<String> = wrong.into_iter().map(|(_, told)| told).collect();
+        all.join("\n")
+    };
+    assert!(again.len() <= all.len() / 4, "{}", told(first));
+    if again.is_empty() {
+        return;
+    }
+    let again: Vec<&str> = again.into_iter().collect();
+    let second = wrong(&play(evaluators, &again), &again);
+    assert!(second.is_empty(), "{}", told(second));
 }
