@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::pty::Session;
+use crate::pty::{Plays, Session};
+use crate::xvfb::{state, wanted};
 
 const TASK: &str = "compact/ed_sub/1";
 
@@ -227,6 +228,56 @@ fn console(folder: &Path, run: &str, arguments: &[&str]) -> Session {
     let mut all = vec!["step", "--run", run.to_str().unwrap()];
     all.extend_from_slice(arguments);
     Session::start(&all, &[("ARPO_RUNTIME_DIR", sockets.to_str().unwrap())])
+}
+
+/// The seed's example on real LibreOffice: superscript by mistake, undone, subscript, saved.
+#[test]
+fn the_console_steps_through_a_real_desktops_episode_and_shows_each_screen() {
+    if !wanted("the_console_steps_through_a_real_desktops_episode_and_shows_each_screen") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("a");
+    let state = state().display().to_string();
+    let runtime = state.strip_suffix("-desktops").unwrap();
+    let arguments = [
+        "step",
+        "-p",
+        "profiles/x11.toml",
+        "--task",
+        "0b17a146",
+        "--run",
+    ];
+    let arguments = [&arguments[..], &[run.to_str().unwrap()]].concat();
+    let env = [("ARPO_RUNTIME_DIR", runtime)];
+    let mut session = Session::start_on(Plays::Xterm, (48, 160), &arguments, &env);
+    for step in 1..=7 {
+        session.wait_for(&format!("Held before its action at step {step}"));
+        // A picture in characters.
+        session.read_until("a picture", |session| {
+            session.text().matches(['▀', '▄']).count() > 100
+        });
+        assert!(!session.text().contains("no picture"), "step {step}");
+        session.press("\r");
+    }
+    session.wait_for("outcome 1.0");
+    // Before that, leaving asks what is to become of the run.
+    session.wait_for("ended");
+    session.press("q");
+    assert_eq!(session.check_restored(), 0);
+    let steps = record(&run)["steps"].clone();
+    let screens: Vec<&Value> = steps
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["screenshot"])
+        .collect();
+    // Where the 2 is selected, raised, back, lowered: four screens that differ.
+    assert_eq!(screens.len(), 7);
+    assert!(
+        screens[2..6].windows(2).all(|two| two[0] != two[1]),
+        "{screens:?}"
+    );
 }
 
 #[test]
