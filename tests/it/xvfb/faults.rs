@@ -1,7 +1,8 @@
 //! Desktops that break: each fault is classed, told with its reason, and gone after a revert.
 
-use arpo::env::guest::Command;
-use arpo::env::{Machine, MachineState, Provider};
+use arpo::env::guest::{Command, DesktopOptions, GuestDesktop};
+use arpo::env::{Environment, Machine, MachineState, Provider};
+use arpo::tasks::FileCache;
 use arpo::types::ErrorClass;
 
 use super::{desktop, shell, told, wanted};
@@ -110,6 +111,41 @@ async fn a_killed_application_leaves_a_desktop() {
     }
     is_well_after_revert(&mut machine).await;
     machine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_black_screen_ends_an_episode_and_not_the_desktop() {
+    if !wanted("a_black_screen_ends_an_episode_and_not_the_desktop") {
+        return;
+    }
+    let files = tempfile::tempdir().unwrap();
+    let files = FileCache::open(files.path()).unwrap();
+    let machine = super::provider(super::config(&["env.xvfb.spare=false"]));
+    let machine = machine.machine(0).unwrap();
+    let mut desktop = GuestDesktop::new(machine, files, DesktopOptions::local());
+    let task = r#"{"id": "t", "instruction": "i", "evaluator": {"func": "infeasible"}}"#;
+    let task = serde_json::from_str(task).unwrap();
+    desktop.reset(&task, 0).await.unwrap();
+    let dark = "xterm -fullscreen -b 0 -bw 0 +sb -bg black -fg black -cr black -ms black \
+                -e sleep 600";
+    let guest = desktop.real().unwrap().machine.guest();
+    guest
+        .launch(&Command::program(dark.split_whitespace()))
+        .await
+        .unwrap();
+    let mut error = None;
+    for _ in 0..50 {
+        error = desktop.observe().await.err();
+        if error.is_some() {
+            break;
+        }
+    }
+    let error = error.expect("the screen is black");
+    assert_eq!(error.class(), ErrorClass::Screenshot, "{error}");
+    assert!(error.to_string().contains("black"), "{error}");
+    desktop.reset(&task, 0).await.unwrap();
+    desktop.observe().await.unwrap();
+    desktop.close().await.unwrap();
 }
 
 #[tokio::test]
