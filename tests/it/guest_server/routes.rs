@@ -22,16 +22,15 @@ fn window(window_name: &str) -> WindowName {
 
 /// Asks by hand: status and answer.
 fn post(address: &str, path: &str, payload: &Value) -> (u16, String) {
+    try_post(address, path, payload).unwrap()
+}
+
+fn try_post(address: &str, path: &str, payload: &Value) -> Result<(u16, String), reqwest::Error> {
     wait(async {
         let client = reqwest::Client::new();
         let url = format!("http://{address}{path}");
-        let answer = client
-            .post(url)
-            .body(payload.to_string())
-            .send()
-            .await
-            .unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        let answer = client.post(url).body(payload.to_string()).send().await?;
+        Ok((answer.status().as_u16(), answer.text().await?))
     })
 }
 
@@ -338,7 +337,11 @@ fn what_cannot_be_asked_is_refused_in_json() {
         return;
     }
     let desk = Desk::start(&[]);
+    // It is not read to its end: the refusal may overtake what is still being sent, or cut it off.
     let huge = json!({"command": "x".repeat(20 << 20), "shell": true});
+    if let Ok((came, text)) = try_post(&desk.address, "/execute", &huge) {
+        assert_eq!(came, 413, "{text}");
+    }
     let table = [
         ("/no/such/route", json!({}), 404, "no such route"),
         ("/execute", json!({"command": 5}), 400, "the payload"),
@@ -348,7 +351,6 @@ fn what_cannot_be_asked_is_refused_in_json() {
             500,
             "the command is empty",
         ),
-        ("/execute", huge, 413, ""),
         ("/run_python", json!({}), 400, "Code not supplied!"),
         ("/arpo/act", json!({"kind": "jump"}), 400, "the payload"),
         ("/setup/activate_window", json!({}), 400, "window_name"),
