@@ -52,8 +52,8 @@ async fn nothing_private_of_the_host_can_be_read() {
          /etc/machine-id.real /etc/sudoers 2>/dev/null; [ {home} = $HOME ] || ls -A {home} 2>/dev/null; \
          ls -A /root /srv /var/lib /var/log /sys /boot 2>/dev/null; \
          env | grep -v -e ^HOME= -e ^PATH= | grep -e CARGO -e TOKEN -e /root; \
-         ls /proc/1/root/etc/shadow 2>/dev/null; for p in /proc/[0-9]*; do \
-         ls $p/root/{home} $p/cwd/Cargo.toml 2>/dev/null; done; true",
+         for process in /proc/[0-9]*; do ( cd $process && \
+         ls root/etc/shadow root{home} cwd/Cargo.toml 2>/dev/null ); done; true",
         secret.display()
     );
     assert_eq!(told(machine.as_ref(), &script).await, "");
