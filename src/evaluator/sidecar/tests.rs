@@ -250,8 +250,8 @@ async fn many_at_once_do_not_see_each_other() {
              open(f'{{place}}/of-{i}', 'w')\n time.sleep(1.5)\n seen = [name for place in places \
              for name in os.listdir(place) if name.startswith('of-')]\n others = [pid for pid in \
              os.listdir('/proc') if pid.isdigit() and int(pid) != os.getpid() and \
-             os.path.exists(os.path.join('/proc', pid, 'root', 'tmp', 'suite.py'))]\n return seen == ['of-{i}'] * 2 and not os.listdir('/opt/relay') and not \
-             others"
+             os.path.exists(os.path.join('/proc', pid, 'root', 'tmp', 'suite.py'))]\n return \
+             seen == ['of-{i}'] * 2 and not os.listdir('/opt/relay') and not others"
         )
     };
     let programs: Vec<String> = (0..8).map(program).collect();
