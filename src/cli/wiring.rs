@@ -16,7 +16,9 @@ use crate::evaluator::{Original, Scorer};
 use crate::event::{Command, Event, EventKind, SCHEMA_VERSION};
 use crate::prompt::PromptBuilder;
 use crate::rollout::Recorder;
-use crate::session::{Collector, CollectorParts, Control, Desktops, Settings, find_tasks};
+use crate::session::{
+    Collector, CollectorParts, Control, Desktops, Settings, find_tasks, machine_ears,
+};
 use crate::store::{Checkpoint, RunDir, StoreError, run_name};
 use crate::types::{Iteration, Task};
 
@@ -197,9 +199,11 @@ impl OpenRun {
         let (_, unused) = bus::control(self.sink.clone(), 0);
         let inbox = std::mem::replace(&mut self.inbox, unused);
         let settings = Settings::of(profile);
+        let recorder = Arc::new(Recorder::start(self.sink.clone(), Arc::clone(&self.run)));
         Ok(Collector::new(CollectorParts {
             profile: profile.clone(),
-            recorder: Recorder::start(self.sink.clone(), Arc::clone(&self.run)),
+            desktops: Desktops::of(profile, machine_ears(&self.run, &recorder))?,
+            recorder,
             run: Arc::clone(&self.run),
             control: Control::new(inbox, self.sink.clone(), settings),
             policy,
@@ -208,7 +212,6 @@ impl OpenRun {
                 evaluators: profile.eval.evaluators,
                 original: original(profile),
             },
-            desktops: Desktops::of(profile)?,
             incarnation: self.incarnation,
         }))
     }

@@ -4,6 +4,8 @@
 //! state between episodes and is only ever asked through its guest server.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,6 +14,7 @@ use super::EnvError;
 use super::guest::Guest;
 use crate::tasks::FileCache;
 use crate::types::osworld::PlaceholderValues;
+use crate::types::{MachineHealth, MachinePhase, MachineStatus, Screenshot};
 
 /// A stream to a port of a machine.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -58,6 +61,15 @@ pub trait Machine: Send + Sync {
     async fn connect(&self, port: u16) -> Result<Box<dyn Connection>, EnvError>;
     /// What it has for the placeholders of set-up steps.
     fn placeholders(&self) -> PlaceholderValues;
+    /// What its screen shows, taken past its server, where that can be: a server that hangs says
+    /// nothing of the screen.
+    async fn picture(&self) -> Option<Screenshot> {
+        None
+    }
+    /// Its own memory on this host, bytes, where that is known.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
     /// Stops its time. A no-op where that cannot be.
     async fn suspend(&mut self) -> Result<(), EnvError> {
         Ok(())
@@ -72,8 +84,66 @@ pub trait Machine: Send + Sync {
 
 /// Who makes machines of one kind.
 pub trait Provider: Send + Sync {
-    /// The machine of one desktop of the run. Starts nothing: the first `revert` does.
-    fn machine(&self, desktop: u32) -> Result<Box<dyn Machine>, EnvError>;
+    /// The machine of one desktop of the run, which tells of itself as it goes. Starts nothing: the
+    /// first `revert` does.
+    fn machine(&self, desktop: u32, reporter: Reporter) -> Result<Box<dyn Machine>, EnvError>;
+}
+
+/// What a machine has to tell.
+#[derive(Clone, Debug)]
+pub enum MachineNews {
+    /// It changed its state.
+    Status(MachineStatus),
+    /// It was looked at.
+    Health(MachineHealth),
+    /// What its screen shows, taken past its server.
+    Picture(Screenshot),
+    /// A line of its own log: its console, or its container's.
+    Said(String),
+}
+
+/// Who hears what machines tell, by the desktop's number. Called from any thread, and never waits
+/// for long.
+pub type MachineEars = Arc<dyn Fn(u32, MachineNews) + Send + Sync>;
+
+/// Where one machine tells of itself.
+#[derive(Clone)]
+pub struct Reporter {
+    desktop: u32,
+    ears: MachineEars,
+}
+
+impl Reporter {
+    /// For the machine of this desktop.
+    pub fn new(desktop: u32, ears: MachineEars) -> Self {
+        Self { desktop, ears }
+    }
+
+    /// For machines that nobody watches.
+    pub fn silent() -> Self {
+        Self::new(0, Arc::new(|_, _| {}))
+    }
+
+    /// Tells it.
+    pub fn tell(&self, news: MachineNews) {
+        (self.ears)(self.desktop, news);
+    }
+
+    /// Tells of a change of state. `limit` is the longest it may last, `then` what happens after.
+    pub fn status(&self, phase: MachinePhase, limit: Option<Duration>, then: &str, detail: &str) {
+        self.tell(MachineNews::Status(MachineStatus {
+            phase,
+            limit_ms: limit.map(|limit| limit.as_millis() as u64),
+            then: then.to_owned(),
+            detail: detail.to_owned(),
+        }));
+    }
+}
+
+impl std::fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reporter({})", self.desktop)
+    }
 }
 
 /// What an evaluator reads a real desktop by.

@@ -14,7 +14,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use machine::{Connection, Machine, MachineState, Provider, RealDesktop};
+pub use machine::{
+    Connection, Machine, MachineEars, MachineNews, MachineState, Provider, RealDesktop, Reporter,
+};
 
 use crate::types::{Action, ErrorClass, ScreenSize, Screenshot, SetupStep, Task};
 

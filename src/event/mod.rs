@@ -16,7 +16,8 @@ mod tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
+    Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, MachineHealth,
+    MachineStatus, PolicyVersion, TaskId,
 };
 
 pub use command::{Command, parse_switch};
@@ -36,8 +37,8 @@ pub use report::{
 pub use state::{
     CheckpointState, CommandState, CommandStatus, Counters, DesktopPhase, DesktopState,
     EpisodeDebug, EpisodeState, EvaluationState, EvaluationStatus, FailureState, FinishedPhase,
-    GroupState, Header, HeldState, Injection, MarkKind, MemberPlace, NoticeState, PhaseState,
-    ReplayState, RunMark, RunState, Settings, StepState, StoredFrame, StoredSuccess,
+    GroupState, Header, HeldState, Injection, MachineView, MarkKind, MemberPlace, NoticeState,
+    PhaseState, ReplayState, RunMark, RunState, Settings, StepState, StoredFrame, StoredSuccess,
 };
 pub use tokens::{Clip, LearnedTokens, ReplyId, ReplyTokens, TokenSignals};
 
@@ -377,6 +378,27 @@ pub enum EventKind {
         message: String,
         /// Whether it is tried again under a new id.
         rerolled: bool,
+    },
+    /// The machine under a desktop changed its state.
+    MachineChanged {
+        /// The desktop, from 0.
+        desktop: u32,
+        /// Where its machine stands now.
+        status: MachineStatus,
+    },
+    /// The machine under a desktop was looked at.
+    MachineMeasured {
+        /// The desktop, from 0.
+        desktop: u32,
+        /// What was found.
+        health: MachineHealth,
+    },
+    /// A picture of a desktop was taken past its guest server, which does not answer.
+    MachineSeen {
+        /// The desktop, from 0.
+        desktop: u32,
+        /// The picture.
+        image: ImageHash,
     },
     /// A group's episodes are all in.
     GroupFinished {

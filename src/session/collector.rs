@@ -35,7 +35,7 @@ pub struct CollectorParts {
     /// The resolved profile.
     pub profile: Profile,
     /// Where everything is told.
-    pub recorder: Recorder,
+    pub recorder: Arc<Recorder>,
     /// The run directory.
     pub run: Arc<RunDir>,
     /// Who steers.
@@ -55,7 +55,7 @@ pub struct CollectorParts {
 /// Runs jobs over the desktops.
 pub struct Collector {
     pub(super) profile: Profile,
-    pub(super) recorder: Recorder,
+    pub(super) recorder: Arc<Recorder>,
     pub(super) control: Control,
     pub(super) policy: Arc<dyn Policy>,
     prompt: Arc<PromptBuilder>,

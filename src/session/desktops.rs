@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::bus::socket_dir;
 use crate::config::simulated::SimulatedConfig;
@@ -9,7 +10,7 @@ use crate::config::{EnvKind, Profile, XvfbConfig};
 use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions};
 use crate::env::simulated::Simulated;
 use crate::env::xvfb::{Xvfb, XvfbOptions};
-use crate::env::{EnvError, Environment, Provider};
+use crate::env::{EnvError, Environment, MachineEars, Provider, Reporter};
 use crate::session::{SessionError, open_files};
 use crate::tasks::FileCache;
 
@@ -25,18 +26,21 @@ pub enum Desktops {
         files: FileCache,
         /// How they are waited for.
         options: DesktopOptions,
+        /// Who hears what they tell of themselves.
+        ears: MachineEars,
     },
 }
 
 impl Desktops {
-    /// Those of a profile.
-    pub fn of(profile: &Profile) -> Result<Self, SessionError> {
+    /// Those of a profile; real ones tell `ears` of themselves.
+    pub fn of(profile: &Profile, ears: MachineEars) -> Result<Self, SessionError> {
         Ok(match profile.env.kind {
             EnvKind::Simulated => Self::Simulated(profile.env.simulated.clone()),
             EnvKind::Xvfb => Self::Real {
                 provider: Box::new(xvfb(&profile.env.xvfb).map_err(SessionError::Env)?),
                 files: open_files(&profile.tasks)?,
                 options: DesktopOptions::local(),
+                ears,
             },
         })
     }
@@ -54,20 +58,23 @@ impl Desktops {
                 provider,
                 files,
                 options,
+                ears,
             } => {
-                let machine = provider.machine(desktop).map_err(SessionError::Env)?;
+                let reporter = Reporter::new(desktop, ears.clone());
+                let machine = provider.machine(desktop, reporter);
+                let machine = machine.map_err(SessionError::Env)?;
                 Box::new(GuestDesktop::new(machine, files.clone(), options.clone()))
             }
         })
     }
 }
 
-/// `count` desktops of the profile's kind.
+/// `count` desktops of the profile's kind, which nobody watches.
 pub fn open_desktops(
     profile: &Profile,
     count: u32,
 ) -> Result<Vec<Box<dyn Environment>>, SessionError> {
-    let desktops = Desktops::of(profile)?;
+    let desktops = Desktops::of(profile, Arc::new(|_, _| {}))?;
     (0..count).map(|desktop| desktops.open(desktop)).collect()
 }
 

@@ -262,13 +262,13 @@ fn collector(
     let prompt = Arc::new(PromptBuilder::open(&agent).unwrap());
     let settings = Settings::of(&profile);
     Collector::new(CollectorParts {
-        recorder: Recorder::start(sink.clone(), Arc::clone(run)),
+        recorder: Arc::new(Recorder::start(sink.clone(), Arc::clone(run))),
         run: Arc::clone(run),
         control: Control::new(inbox, sink.clone(), settings),
         policy: policy(&profile, &prompt),
         prompt,
         scorer: Scorer::NATIVE,
-        desktops: Desktops::of(&profile).unwrap(),
+        desktops: Desktops::of(&profile, Arc::new(|_, _| {})).unwrap(),
         incarnation,
         profile,
     })

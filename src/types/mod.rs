@@ -4,6 +4,7 @@
 
 mod action;
 mod episode;
+mod machine;
 pub mod osworld;
 mod protocol;
 mod reward;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Point, ReplyFormat, ScrollDirection};
 pub use episode::{BranchOrigin, Episode, EpisodeEnd, ErrorClass, FailedEpisode, Step, StepTiming};
+pub use machine::{LayerStatus, MachineHealth, MachinePhase, MachineStatus};
 pub use protocol::Protocol;
 pub use reward::Reward;
 pub use screenshot::{ImageHash, ScreenSize, Screenshot};

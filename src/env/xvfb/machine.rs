@@ -11,7 +11,8 @@ use super::sandbox::{Sandbox, Socket, slot_of};
 use super::slots::Slot;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
-use crate::env::machine::{Connection, Machine, MachineState};
+use crate::env::machine::{Connection, Machine, MachineState, Reporter};
+use crate::types::MachinePhase;
 use crate::types::osworld::PlaceholderValues;
 
 /// Times a sandbox is started before its desktop is given up.
@@ -33,6 +34,7 @@ pub struct XvfbMachine {
     nobody: Guest,
     /// Why the last revert failed.
     broken: Option<String>,
+    reporter: Reporter,
 }
 
 /// A sandbox whose server answers.
@@ -46,7 +48,11 @@ struct Running {
 
 impl XvfbMachine {
     /// Takes a slot for the desktop; starts nothing.
-    pub(super) fn new(shared: Arc<Shared>, desktop: u32) -> Result<Self, EnvError> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        desktop: u32,
+        reporter: Reporter,
+    ) -> Result<Self, EnvError> {
         let name = format!("xvfb desktop {desktop}");
         let failed = |reason: String| EnvError::Machine {
             machine: name.clone(),
@@ -69,6 +75,7 @@ impl XvfbMachine {
             spare: None,
             nobody,
             broken: None,
+            reporter,
         })
     }
 
@@ -195,6 +202,11 @@ impl Machine for XvfbMachine {
     }
 
     async fn revert(&mut self) -> Result<(), EnvError> {
+        let config = &self.shared.options.config;
+        let limit = Duration::from_secs_f64(config.start_deadline_s) * TRIES;
+        let then = "given up, and the episode tried again";
+        self.reporter
+            .status(MachinePhase::Starting, Some(limit), then, "");
         // The one before is of no use any more, whatever comes of its successor.
         let before = self.live.take();
         let ending = before.map(|running| tokio::spawn(running.sandbox.kill()));
@@ -214,10 +226,12 @@ impl Machine for XvfbMachine {
                 self.live = Some(running);
                 self.broken = None;
                 self.start_spare();
+                self.reporter.status(MachinePhase::Ready, None, "", "");
                 Ok(())
             }
             Err(reason) => {
                 self.broken = Some(reason.clone());
+                self.reporter.status(MachinePhase::Off, None, "", &reason);
                 Err(self.failed(reason))
             }
         }
@@ -299,6 +313,7 @@ impl Machine for XvfbMachine {
             live.sandbox.kill().await;
         }
         self.broken = None;
+        self.reporter.status(MachinePhase::Off, None, "", "");
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ use tokio::sync::OnceCell;
 pub use machine::XvfbMachine;
 pub use slots::State;
 
-use super::machine::{Machine, Provider};
+use super::machine::{Machine, Provider, Reporter};
 use super::{EnvError, guest::GuestOptions};
 use crate::config::XvfbConfig;
 use sandbox::Plan;
@@ -91,8 +91,8 @@ impl Xvfb {
 }
 
 impl Provider for Xvfb {
-    fn machine(&self, desktop: u32) -> Result<Box<dyn Machine>, EnvError> {
-        let machine = XvfbMachine::new(self.shared.clone(), desktop)?;
+    fn machine(&self, desktop: u32, reporter: Reporter) -> Result<Box<dyn Machine>, EnvError> {
+        let machine = XvfbMachine::new(self.shared.clone(), desktop, reporter)?;
         Ok(Box::new(machine))
     }
 }

@@ -85,6 +85,15 @@ impl RunState {
                 message: message.clone(),
                 rerolled: *rerolled,
             }),
+            EventKind::MachineChanged { desktop, status } => {
+                self.machine_changed(*desktop, status, at_ms);
+            }
+            EventKind::MachineMeasured { desktop, health } => {
+                self.machine_measured(*desktop, health, at_ms);
+            }
+            EventKind::MachineSeen { desktop, image } => {
+                self.machine_seen(*desktop, image, at_ms);
+            }
             EventKind::GroupFinished {
                 group,
                 outcomes,
@@ -275,6 +284,9 @@ impl RunState {
         self.incarnation = incarnation;
         self.summary = None;
         self.quiet(at_ms);
+        for desktop in &mut self.desktops {
+            desktop.machine = None;
+        }
         self.interrupt_evaluations(at_ms);
         self.episodes.retain(|_, episode| !episode.is_running());
         self.breakpoints.clear();
@@ -446,6 +458,10 @@ impl RunState {
         self.desktop_does(id, DesktopPhase::Thinking, Some(step), at_ms);
         if let Some(desktop) = self.desktop_of(id) {
             desktop.image = Some(image.clone());
+            desktop.image_ms = at_ms;
+            if let Some(machine) = &mut desktop.machine {
+                machine.seen_from_outside = false;
+            }
         }
     }
 
@@ -653,7 +669,7 @@ impl RunState {
         push_bounded(&mut self.notices, new, NOTICES_KEPT);
     }
 
-    fn desktop_mut(&mut self, number: u32) -> Option<&mut DesktopState> {
+    pub(super) fn desktop_mut(&mut self, number: u32) -> Option<&mut DesktopState> {
         if number >= DESKTOPS_MAX {
             return None;
         }

@@ -10,6 +10,7 @@
 mod debug;
 mod evaluation;
 mod fold;
+mod machine;
 mod pairs;
 mod replay;
 
@@ -26,7 +27,8 @@ use crate::event::{
 pub use evaluation::{EvaluationState, EvaluationStatus};
 
 use crate::types::{
-    Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, PolicyVersion, TaskId,
+    Action, EpisodeEnd, EpisodeId, ErrorClass, GroupId, ImageHash, Iteration, MachineHealth,
+    MachineStatus, PolicyVersion, TaskId,
 };
 
 /// Iterations whose groups, episodes and steps are kept.
@@ -169,10 +171,30 @@ pub struct DesktopState {
     pub since_ms: u64,
     /// Its newest screenshot.
     pub image: Option<ImageHash>,
+    /// `at_ms` of that.
+    pub image_ms: u64,
+    /// Its machine; absent where it has none of its own, as simulated ones.
+    pub machine: Option<MachineView>,
     /// Episodes it has finished.
     pub episodes: u64,
     /// Episodes that errors ended on it.
     pub errors: u64,
+}
+
+/// The machine under a desktop, as it was last heard of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineView {
+    /// Where it stands.
+    pub status: MachineStatus,
+    /// `at_ms` since when.
+    pub since_ms: u64,
+    /// What was last measured.
+    pub health: Option<MachineHealth>,
+    /// `at_ms` of that.
+    pub health_ms: u64,
+    /// Whether the desktop's picture was taken past its server.
+    pub seen_from_outside: bool,
 }
 
 /// One step of an episode.
