@@ -11,7 +11,7 @@ use std::time::Duration;
 use arpo::config::{Resolved, XvfbConfig};
 use arpo::env::guest::{Command, GuestOptions, Output};
 use arpo::env::xvfb::{Xvfb, XvfbOptions, needs};
-use arpo::env::{Machine, MachineState, Provider};
+use arpo::env::{Machine, MachineState, Provider, Reporter};
 
 /// Whether desktops are to be tested here. Where they cannot run, the test fails by its name.
 #[expect(clippy::print_stderr, reason = "a skipped test says so by name")]
@@ -61,7 +61,9 @@ fn provider(config: XvfbConfig) -> Xvfb {
 /// A desktop that is up, without a spare beside it.
 async fn desktop(sets: &[&str]) -> Box<dyn Machine> {
     let sets = [sets, &["env.xvfb.spare=false"]].concat();
-    let mut machine = provider(config(&sets)).machine(0).unwrap();
+    let mut machine = provider(config(&sets))
+        .machine(0, Reporter::silent())
+        .unwrap();
     machine.revert().await.unwrap();
     machine
 }
@@ -84,7 +86,9 @@ async fn an_episode_finds_nothing_of_the_one_before() {
     if !wanted("an_episode_finds_nothing_of_the_one_before") {
         return;
     }
-    let mut machine = provider(config(&[])).machine(7).unwrap();
+    let mut machine = provider(config(&[]))
+        .machine(7, Reporter::silent())
+        .unwrap();
     assert_eq!(machine.state(), MachineState::Off);
     assert_eq!(machine.name(), "xvfb desktop 7");
     for _ in 0..3 {
@@ -185,7 +189,7 @@ async fn four_desktops_run_at_once() {
         return;
     }
     let provider = provider(config(&[]));
-    let machines = (0..4).map(|number| provider.machine(number).unwrap());
+    let machines = (0..4).map(|number| provider.machine(number, Reporter::silent()).unwrap());
     let mut machines: Vec<_> = machines.collect();
     let reverts = machines.iter_mut().map(|machine| machine.revert());
     for outcome in futures::future::join_all(reverts).await {

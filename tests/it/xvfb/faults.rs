@@ -1,7 +1,7 @@
 //! Desktops that break: each fault is classed, told with its reason, and gone after a revert.
 
 use arpo::env::guest::{Command, DesktopOptions, GuestDesktop};
-use arpo::env::{Environment, Machine, MachineState, Provider};
+use arpo::env::{Environment, Machine, MachineState, Provider, Reporter};
 use arpo::tasks::FileCache;
 use arpo::types::ErrorClass;
 
@@ -121,7 +121,7 @@ async fn a_black_screen_ends_an_episode_and_not_the_desktop() {
     let files = tempfile::tempdir().unwrap();
     let files = FileCache::open(files.path()).unwrap();
     let machine = super::provider(super::config(&["env.xvfb.spare=false"]));
-    let machine = machine.machine(0).unwrap();
+    let machine = machine.machine(0, Reporter::silent()).unwrap();
     let mut desktop = GuestDesktop::new(machine, files, DesktopOptions::local());
     let task = r#"{"id": "t", "instruction": "i", "evaluator": {"func": "infeasible"}}"#;
     let task = serde_json::from_str(task).unwrap();
@@ -154,7 +154,9 @@ async fn a_desktop_that_cannot_start_says_why() {
         return;
     }
     let config = super::config(&["env.xvfb.start_deadline_s=0.01"]);
-    let mut machine = super::provider(config).machine(3).unwrap();
+    let mut machine = super::provider(config)
+        .machine(3, Reporter::silent())
+        .unwrap();
     let error = machine.revert().await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Reset);
     let told = error.to_string();

@@ -22,7 +22,7 @@ async fn owner() {
         return;
     }
     let provider = provider(config(&[]));
-    let mut machine = provider.machine(0).unwrap();
+    let mut machine = provider.machine(0, Reporter::silent()).unwrap();
     println!("\nbegun");
     loop {
         machine.revert().await.unwrap();
