@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use arpo::env::xvfb::State;
-use arpo::env::{MachineState, Provider};
+use arpo::env::{MachineState, Provider, Reporter};
 
 use super::{config, desktop, provider, state, told, wanted};
 
