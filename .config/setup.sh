@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Brings what cargo cannot: libtorch (`torch`), the Python the numeric tests compare with
 # (`reference`), OSWorld's own evaluators (`sidecar [DIR]`), the programs of real desktops
-# (`desktops`). Does nothing where it is already there. Every failure ends in one sentence that says
-# what to do.
+# (`desktops`), those of virtual machines (`vm`). Does nothing where it is already there. Every
+# failure ends in one sentence that says what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -148,20 +148,73 @@ desktop_packages=(
     xvfb:/usr/bin/Xvfb
 )
 
-setup_desktops() {
-    [ "${ARPO_NO_DESKTOPS:-}" != 1 ] || return 0
-    local missing=() entry
-    for entry in "${desktop_packages[@]}"; do
+# Debian packages that make and run virtual machines, each with a file that tells that it is there.
+vm_packages=(
+    bubblewrap:/usr/bin/bwrap
+    e2fsprogs:/sbin/mke2fs
+    mmdebstrap:/usr/bin/mmdebstrap
+    python3:/usr/bin/python3
+    qemu-system-x86:/usr/bin/qemu-system-x86_64
+    qemu-utils:/usr/bin/qemu-img
+    seabios:/usr/share/seabios/bios-256k.bin
+    socat:/usr/bin/socat
+)
+
+# install_missing WHAT SWITCH PACKAGE:FILE...: the Debian packages whose file is not there. Needs
+# root and Debian; SWITCH is how to do without them.
+install_missing() {
+    local what=$1 switch=$2 missing=() entry options=()
+    shift 2
+    for entry in "$@"; do
         [ -e "${entry#*:}" ] || missing+=("${entry%%:*}")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     local install="apt-get install --no-install-recommends ${missing[*]}"
     [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null ||
-        fail "real desktops lack ${missing[*]}: install them (Debian: sudo $install), or set ARPO_NO_DESKTOPS=1 to do without their tests"
+        fail "$what lack ${missing[*]}: install them (Debian: sudo $install), or set $switch=1 to do without their tests"
     echo "setup: installing ${missing[*]}" >&2
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update -q && apt-get install -yq --no-install-recommends "${missing[@]}" ||
+    apt-get update -q ||
+        fail "apt could not read its package lists: see the lines above, then try again"
+    # Programs of backports, whose source is gone, would be removed for older ones.
+    if apt-get install -sq --no-install-recommends "${missing[@]}" | grep -q '^Remv '; then
+        use_backports
+    fi
+    apt-get install "${options[@]}" -yq --no-install-recommends --no-remove "${missing[@]}" ||
         fail "apt could not install ${missing[*]}: see the lines above, then try again"
+}
+
+# Sets `options` of apt to Debian's backports, from the system's own mirror, with lists of their own.
+use_backports() {
+    local suite mirror
+    suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(CREATED_BY)' |
+        awk -v suite="$suite" '$2 == suite && $3 == "Packages" { print $1; exit }')
+    [ -n "$mirror" ] ||
+        fail "apt has no source of Debian's $suite: add one to /etc/apt/sources.list.d and try again"
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    mkdir -p "$scratch"/{lists,archives}/partial "$scratch/sources"
+    printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$mirror" \
+        "$suite $suite-updates $suite-backports" /usr/share/keyrings/debian-archive-keyring.gpg \
+        >"$scratch/sources/backports.sources"
+    options=(-o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$scratch/sources"
+        -o "Dir::State::Lists=$scratch/lists" -o "Dir::Cache::Archives=$scratch/archives"
+        -o Dir::Cache::PkgCache= -o Dir::Cache::SrcPkgCache= -o APT::Sandbox::User=root
+        -t "$suite-backports")
+    apt-get "${options[@]}" update -q ||
+        fail "apt could not read $suite-backports from $mirror: see the lines above, then try again"
+}
+
+setup_desktops() {
+    [ "${ARPO_NO_DESKTOPS:-}" != 1 ] || return 0
+    install_missing 'real desktops' ARPO_NO_DESKTOPS "${desktop_packages[@]}"
+}
+
+setup_vm() {
+    [ "${ARPO_NO_VMS:-}" != 1 ] || return 0
+    install_missing 'virtual machines' ARPO_NO_VMS "${vm_packages[@]}"
+    .config/vm-image.sh
 }
 
 case ${1:-} in
@@ -169,5 +222,6 @@ torch) setup_torch ;;
 reference) setup_reference ;;
 sidecar) setup_sidecar "${2:-}" ;;
 desktops) setup_desktops ;;
-*) fail "write \`.config/setup.sh torch\`, \`reference\`, \`sidecar\` or \`desktops\`" ;;
+vm) setup_vm ;;
+*) fail "write \`.config/setup.sh torch\`, \`reference\`, \`sidecar\`, \`desktops\` or \`vm\`" ;;
 esac

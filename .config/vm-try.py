@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Tries an image: `vm-try.py FOLDER APPEND MEMORY_MB [SCREEN]`. Boots it, waits for the line that
+says `ready`, looks at the picture, saves the machine, and looks whether a fresh process goes on
+from there with the same picture. Ends with 1 and what went wrong where it does not.
+
+Emulates always: what works emulated works with KVM, which not every machine has. Does without the
+sandbox around QEMU that arpo's provider builds: nothing foreign runs here.
+"""
+
+import array
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# Seconds; a loaded machine with two cores needs a tenth.
+BOOT_S = 300
+COMMAND_S = 60
+
+
+class Failed(Exception):
+    pass
+
+
+def overlay(path, base):
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", base, path]
+    subprocess.run(command, check=True, timeout=COMMAND_S)
+
+
+class Machine:
+    """One QEMU over an overlay of its own in `folder`."""
+
+    def __init__(self, folder, image, base, append, memory_mb, screen, incoming=None):
+        self.folder = folder
+        folder.mkdir()
+        overlay(folder / "overlay.qcow2", base)
+        width, height = screen.split("x")
+        arguments = f"""-nodefaults -no-user-config -M pc -accel tcg,thread=multi,tb-size=256
+            -cpu Nehalem -smp 1 -m {memory_mb} -display none -no-reboot
+            -device virtio-vga,xres={width},yres={height},edid=on -device virtio-tablet-pci
+            -device virtio-keyboard-pci -device virtio-rng-pci -device virtio-serial-pci
+            -chardev socket,path={folder}/control,server=on,wait=off,id=control
+            -device virtserialport,chardev=control,name=arpo.control
+            -blockdev driver=qcow2,node-name=d0,discard=unmap,cache.no-flush=on,file.driver=file,file.filename={folder}/overlay.qcow2
+            -device virtio-blk-pci,drive=d0 -netdev user,id=n0,restrict=on
+            -device virtio-net-pci,netdev=n0,romfile=
+            -chardev file,path={folder}/serial,id=serial -serial chardev:serial
+            -qmp unix:{folder}/qmp,server=on,wait=off
+            -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
+            -kernel {image}/vmlinux -initrd {image}/initrd.cpio""".split()
+        arguments += ["-append", append]
+        opened = []
+        if incoming:
+            opened.append(os.open(incoming, os.O_RDONLY))
+            arguments += ["-incoming", f"fd:{opened[0]}"]
+        with open(folder / "words", "wb") as words:
+            self.process = subprocess.Popen(
+                ["qemu-system-x86_64", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                pass_fds=opened,
+            )
+        for descriptor in opened:
+            os.close(descriptor)
+        try:
+            self.connect()
+        except BaseException:
+            self.end()
+            raise
+
+    def connect(self):
+        end = time.monotonic() + COMMAND_S
+        self.qmp = socket.socket(socket.AF_UNIX)
+        self.qmp.settimeout(COMMAND_S)
+        while self.qmp.connect_ex(str(self.folder / "qmp")):
+            self.check(end, "QMP did not open")
+        self.lines = self.qmp.makefile("rb")
+        self.lines.readline()
+        self.ask("qmp_capabilities")
+
+    def check(self, end, what):
+        """Fails past `end` or when the machine is gone; waits a moment otherwise."""
+        is_gone = self.process.poll() is not None
+        if is_gone or time.monotonic() > end:
+            reason = f"QEMU ended with {self.process.returncode}" if is_gone else what
+            words = (self.folder / "words").read_text(errors="replace")
+            raise Failed(f"{reason}\n{words}\n{self.serial()[-4000:]}")
+        time.sleep(0.05)
+
+    def ask(self, command, **arguments):
+        descriptors = arguments.pop("descriptors", [])
+        question = {"execute": command, "arguments": arguments}
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+        self.qmp.sendmsg([json.dumps(question).encode()], ancillary if descriptors else [])
+        while True:
+            answer = json.loads(self.lines.readline() or b'{"error": "QMP closed"}')
+            if "error" in answer:
+                raise Failed(f"{command}: {answer['error']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def serial(self):
+        path = self.folder / "serial"
+        text = path.read_text(errors="replace") if path.exists() else ""
+        return re.sub(r"[^\t\n\x20-\x7e]", "", text)
+
+    def wait_for(self, stage):
+        end = time.monotonic() + BOOT_S
+        while f"ARPO-BOOT {stage} " not in self.serial():
+            if "ARPO-FAIL" in self.serial():
+                time.sleep(1)
+                end = 0
+            self.check(end, f"the machine was not {stage} within {BOOT_S} s")
+
+    def picture(self):
+        path = self.folder / "picture.ppm"
+        self.ask("screendump", filename=str(path))
+        return path.read_bytes()
+
+    def save(self, path):
+        """Stops the machine and writes its memory."""
+        self.ask("stop")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # By a descriptor, as every QEMU can; `file:` is new in 8.2.
+        self.ask("getfd", fdname="memory", descriptors=[descriptor])
+        os.close(descriptor)
+        self.ask("migrate", uri="fd:memory")
+        end = time.monotonic() + COMMAND_S
+        while (status := self.ask("query-migrate")).get("status") != "completed":
+            if status.get("status") in ("failed", "cancelled"):
+                raise Failed(f"saving the memory {status}")
+            self.check(end, "saving the memory took too long")
+
+    def resume(self):
+        end = time.monotonic() + COMMAND_S
+        while self.ask("query-status")["status"] == "inmigrate":
+            self.check(end, "loading the memory took too long")
+        self.ask("cont")
+        while not self.ask("query-status")["running"]:
+            self.check(end, "the machine did not go on")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def colours(picture):
+    """Of a binary PPM, a sample of its pixels."""
+    return {picture[at : at + 3] for at in range(len(picture) % 3 + 15, len(picture) - 2, 3 * 97)}
+
+
+def attempt(folder, image, append, memory_mb, screen):
+    begun = time.monotonic()
+    first = Machine(folder / "first", image, image / "disk.qcow2", append, memory_mb, screen)
+    try:
+        first.wait_for("ready")
+        ready_s = time.monotonic() - begun
+        before = first.picture()
+        if len(colours(before)) < 3:
+            raise Failed("the picture has hardly a colour: nothing draws the desktop")
+        first.save(folder / "memory")
+    finally:
+        first.end()
+    size_mb = (folder / "memory").stat().st_size >> 20
+    begun = time.monotonic()
+    base = folder / "first" / "overlay.qcow2"
+    second = Machine(
+        folder / "second", image, base, append, memory_mb, screen, folder / "memory"
+    )
+    try:
+        second.resume()
+        resumed_s = time.monotonic() - begun
+        if second.picture() != before:
+            raise Failed("a fresh process shows another picture than the one it was saved from")
+    finally:
+        second.end()
+    stages = re.findall(r"ARPO-BOOT (\S+) (\S+)", (folder / "first" / "serial").read_text())
+    print("vm-image:        " + ", ".join(" ".join(stage) for stage in stages), file=sys.stderr)
+    print(
+        f"vm-image:        ready after {ready_s:.1f} s, memory {size_mb} MB, "
+        f"a fresh process runs after {resumed_s:.1f} s",
+        file=sys.stderr,
+    )
+
+
+def main():
+    image, append, memory_mb = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]
+    screen = sys.argv[4] if len(sys.argv) > 4 else "1280x720"
+    folder = Path(tempfile.mkdtemp(prefix="arpo-try."))
+    try:
+        attempt(folder, image, append, memory_mb, screen)
+    except (Failed, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"vm-image: {error}")
+    finally:
+        if "ARPO_KEEP" not in os.environ:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
