@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries an image: `vm-try.py FOLDER APPEND MEMORY_MB [SCREEN]`. Boots it, waits for the line that
 says `ready`, looks at the picture, saves the machine, and looks whether a fresh process goes on
-from there with the same picture. Ends with 1 and what went wrong where it does not.
+from there with the same picture and reacts to a click. Ends with 1 and what went wrong where it does not.
 
 Emulates always: what works emulated works with KVM, which not every machine has. Does without the
 sandbox around QEMU that arpo's provider builds: nothing foreign runs here.
@@ -22,6 +22,7 @@ from pathlib import Path
 # Seconds; a loaded machine with two cores needs a tenth.
 BOOT_S = 300
 COMMAND_S = 60
+DESKTOP = bytes.fromhex("35506b")
 
 
 class Failed(Exception):
@@ -61,7 +62,8 @@ class Machine:
             arguments += ["-incoming", f"fd:{opened[0]}"]
         with open(folder / "words", "wb") as words:
             self.process = subprocess.Popen(
-                ["qemu-system-x86_64", *arguments],
+                # Nothing is left of a trial that is killed.
+                ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=words,
@@ -124,6 +126,15 @@ class Machine:
         self.ask("screendump", filename=str(path))
         return path.read_bytes()
 
+    def click(self, x, y, button):
+        size, _ = pixels(self.picture())
+        places = {"x": x * 32767 // (size[0] - 1), "y": y * 32767 // (size[1] - 1)}
+        move = [{"type": "abs", "data": {"axis": a, "value": v}} for a, v in places.items()]
+        press = [{"type": "btn", "data": {"down": True, "button": button}}]
+        release = [{"type": "btn", "data": {"down": False, "button": button}}]
+        for events in (move, press, release):
+            self.ask("input-send-event", events=events)
+
     def save(self, path):
         """Stops the machine and writes its memory."""
         self.ask("stop")
@@ -151,9 +162,45 @@ class Machine:
         self.process.wait()
 
 
-def colours(picture):
-    """Of a binary PPM, a sample of its pixels."""
-    return {picture[at : at + 3] for at in range(len(picture) % 3 + 15, len(picture) - 2, 3 * 97)}
+def changed(before, after):
+    """Left, top, right, bottom of what differs between two binary PPMs of one size."""
+    size, before = pixels(before)
+    _, after = pixels(after)
+    width = 3 * size[0]
+    rows = [y for y in range(size[1]) if before[y * width :][:width] != after[y * width :][:width]]
+    columns = [
+        x // 3
+        for y in rows
+        for x in range(0, width, 3)
+        if before[y * width + x :][:3] != after[y * width + x :][:3]
+    ]
+    return min(columns), rows[0], max(columns), rows[-1]
+
+
+def pixels(picture):
+    _, size, _, data = picture.split(b"\n", 3)
+    return tuple(map(int, size.split())), memoryview(data)
+
+
+def check_desktop(picture):
+    """The desktop has a colour of its own (assets/desktop/template.sh), and nothing is on it."""
+    _, data = pixels(picture)
+    sample = [bytes(data[at : at + 3]) for at in range(0, len(data), 3 * 97)]
+    if sample.count(DESKTOP) < 0.95 * len(sample):
+        raise Failed(f"the picture is not the desktop's: it begins with {sample[:4]}")
+
+
+def check_menu(machine, before):
+    """A click of the right button opens the desktop's menu there: input goes where it should."""
+    size, _ = pixels(before)
+    x, y = size[0] // 3, size[1] // 3
+    machine.click(x, y, "right")
+    end = time.monotonic() + COMMAND_S
+    while (after := machine.picture()) == before:
+        machine.check(end, "a click of the right button changed nothing")
+    left, top, _, _ = changed(before, after)
+    if abs(left - x) > 8 or abs(top - y) > 8:
+        raise Failed(f"a click at {x}, {y} opened a menu at {left}, {top}")
 
 
 def attempt(folder, image, append, memory_mb, screen):
@@ -163,8 +210,7 @@ def attempt(folder, image, append, memory_mb, screen):
         first.wait_for("ready")
         ready_s = time.monotonic() - begun
         before = first.picture()
-        if len(colours(before)) < 3:
-            raise Failed("the picture has hardly a colour: nothing draws the desktop")
+        check_desktop(before)
         first.save(folder / "memory")
     finally:
         first.end()
@@ -179,13 +225,15 @@ def attempt(folder, image, append, memory_mb, screen):
         resumed_s = time.monotonic() - begun
         if second.picture() != before:
             raise Failed("a fresh process shows another picture than the one it was saved from")
+        check_menu(second, before)
+        menu_s = time.monotonic() - begun
     finally:
         second.end()
     stages = re.findall(r"ARPO-BOOT (\S+) (\S+)", (folder / "first" / "serial").read_text())
     print("vm-image:        " + ", ".join(" ".join(stage) for stage in stages), file=sys.stderr)
     print(
         f"vm-image:        ready after {ready_s:.1f} s, memory {size_mb} MB, "
-        f"a fresh process runs after {resumed_s:.1f} s",
+        f"a fresh process runs after {resumed_s:.1f} s and reacts after {menu_s:.1f} s",
         file=sys.stderr,
     )
 
