@@ -188,8 +188,8 @@ install_missing() {
 use_backports() {
     local suite mirror
     suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-    mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(CREATED_BY)' |
-        awk -v suite="$suite" '$2 == suite && $3 == "Packages" { print $1; exit }')
+    mirror=$(apt-get update --print-uris 2>/dev/null |
+        sed -n "s#^'\(.*\)/dists/$suite/InRelease'.*#\1#p" | head -n 1)
     [ -n "$mirror" ] ||
         fail "apt has no source of Debian's $suite: add one to /etc/apt/sources.list.d and try again"
     scratch=$(mktemp -d)

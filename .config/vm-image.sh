@@ -117,9 +117,8 @@ inside() {
 
 # sources: Debian's, with updates and security where the system has them, by apt's own mirror.
 sources() {
-    apt-get indextargets --format '$(SITE) $(RELEASE) $(CREATED_BY)' 2>/dev/null |
-        awk -v suite="$suite" '$3 == "Packages" && $2 ~ "^" suite "(-updates|-security)?$" \
-            && !seen[$1 $2]++ { print "deb", $1, $2, "main" }'
+    apt-get update --print-uris 2>/dev/null |
+        sed -nE "s#^'(.*)/dists/($suite(-updates|-security)?)/InRelease'.*#deb \1 \2 main#p" | sort -u
 }
 
 # recipe: a name that changes with all that the image is made of but packages.
