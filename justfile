@@ -14,7 +14,7 @@ demo *args: setup
 
 # Set up what is missing and run every test that can run here
 [group('work')]
-test: setup setup-ref setup-sidecar setup-desktops
+test: setup setup-ref setup-sidecar setup-desktops setup-vm
     cargo test --release --no-fail-fast
 
 # Install libtorch into .venv
@@ -36,6 +36,16 @@ setup-sidecar:
 [group('set-up')]
 setup-desktops:
     @.config/setup.sh desktops
+
+# Install what virtual machines need, where this is Debian and you are root, and make their image
+[group('set-up')]
+setup-vm:
+    @.config/setup.sh vm
+
+# Make the image of virtual machines in FOLDER, with LibreOffice Writer (0.9 GB, minutes)
+[group('set-up')]
+vm-image folder=".vm-image":
+    @.config/vm-image.sh {{ folder }}
 
 # Build and test `arpo` alone, without libtorch, as on a laptop
 [group('work')]
