@@ -177,7 +177,7 @@ install_missing() {
     apt-get update -q ||
         fail "apt could not read its package lists: see the lines above, then try again"
     # Programs of backports, whose source is gone, would be removed for older ones.
-    if apt-get install -sq --no-install-recommends "${missing[@]}" | grep -q '^Remv '; then
+    if apt-get install -sq --no-install-recommends "${missing[@]}" | grep '^Remv ' >/dev/null; then
         use_backports
     fi
     apt-get install "${options[@]}" -yq --no-install-recommends --no-remove "${missing[@]}" ||
@@ -189,7 +189,7 @@ use_backports() {
     local suite mirror
     suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
     mirror=$(apt-get update --print-uris 2>/dev/null |
-        sed -n "s#^'\(.*\)/dists/$suite/InRelease'.*#\1#p" | head -n 1)
+        sed -n "s#^'\(.*\)/dists/$suite/InRelease'.*#\1#p" | awk 'NR == 1')
     [ -n "$mirror" ] ||
         fail "apt has no source of Debian's $suite: add one to /etc/apt/sources.list.d and try again"
     scratch=$(mktemp -d)

@@ -30,6 +30,7 @@ disk=6G
 # Times of the files that are made here, in seconds; the disk's random numbers.
 epoch=1700000000
 uuid=6172706f-0000-4000-8000-000000000001
+# shellcheck disable=SC2016 # Dollars that are meant.
 # `password`, by `openssl passwd -6 -salt arpo password`.
 password='$6$arpo$49L0hSqSyVmcpwxZSbsktV.Gcj4dUNI5HblRPZTQ0kS5HXPkMtBM9GfnR6pNUv8Gtx9YeZP4UkyZ7rEGKPTLm.'
 
@@ -43,7 +44,8 @@ phase() {
     local now
     now=$(date +%s%N)
     [ -z "${phase_name:-}" ] ||
-        printf 'vm-image: %5s s %s\n' "$(((now - phase_at) / 1000000000)).$(((now - phase_at) / 100000000 % 10))" "$phase_name" >&2
+        awk -v ns=$((now - phase_at)) -v name="$phase_name" \
+            'BEGIN { printf "vm-image: %5.1f s %s\n", ns / 1e9, name }' >&2
     phase_name=$1 phase_at=$now
 }
 
@@ -54,10 +56,11 @@ download_kernel() {
     local kernel
     cd "$1"
     export APT_CONFIG=$MMDEBSTRAP_APT_CONFIG
-    kernel=$(apt-cache show linux-image-amd64 | sed -n 's/^Depends: \(linux-image-[^ ]*\).*/\1/p' | head -n 1)
-    apt-get download -q "$kernel" >&2
+    kernel=$(apt-cache show --no-all-versions linux-image-amd64 |
+        sed -n 's/^Depends: \(linux-image-[^ ]*\).*/\1/p')
+    apt-get download -qq "$kernel"
     chmod 0644 "$kernel"_*.deb
-    apt-cache show "$kernel" | sed -n '1,/^$/s/^Version: /'"$kernel"' /p' | head -n 1 >kernel-package
+    apt-cache show --no-all-versions "$kernel" | sed -n "s/^Version: /$kernel /p" >kernel-package
 }
 
 # settle ROOT: what was written since the build began gets the fixed time.
@@ -66,6 +69,7 @@ settle() {
         -newer "$scratch/begun" -exec touch -h -d "@$epoch" {} +
 }
 
+# shellcheck disable=SC2016 # What other programs expand.
 # inside ROOT: from Debian's packages to the disk.
 inside() {
     local root=$1
@@ -142,12 +146,13 @@ check() {
     done
     [ ${#missing[@]} -eq 0 ] || fail "${missing[*]} missing: run \`just setup-vm\` first"
     if [ "$(id -u)" -ne 0 ]; then
-        command -v newuidmap >/dev/null && grep -q "^$(id -un):" /etc/subuid 2>/dev/null &&
-            unshare --user true 2>/dev/null ||
+        { command -v newuidmap && grep "^$(id -un):" /etc/subuid && unshare --user true; } \
+            >/dev/null 2>&1 ||
             fail "making an image without root needs user namespaces, uidmap and lines of yours in /etc/subuid and /etc/subgid: set them up (Debian: apt install uidmap; usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un)) or run it as root"
     fi
     local free_gb
-    free_gb=$(df -Pk "$folder" "${TMPDIR:-/tmp}" | awk 'NR > 1 { gb = int($4 * 1024 / 1e9); if (NR == 2 || gb < least) least = gb } END { print least }')
+    free_gb=$(df -Pk "$folder" "${TMPDIR:-/tmp}" |
+        awk 'NR > 1 { print int($4 * 1024 / 1e9) }' | sort -n | awk 'NR == 1')
     [ "${free_gb:-6}" -ge 6 ] ||
         fail "$free_gb GB free, 6 GB are needed in $folder and in ${TMPDIR:-/tmp}: make room, or name another FOLDER or TMPDIR"
 }
@@ -175,7 +180,9 @@ main() {
     from=$(sources)
     [ -n "$from" ] ||
         fail "apt has no source of Debian's $suite: add one to /etc/apt/sources.list.d and try again"
-    for path in "${excluded[@]}"; do options+=(--dpkgopt="path-exclude=$path/*" --dpkgopt="path-exclude=$path"); done
+    for path in "${excluded[@]}"; do
+        options+=(--dpkgopt="path-exclude=$path" --dpkgopt="path-exclude=$path/*")
+    done
 
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/arpo-image.XXXXXX")
     trap 'rm -rf "$scratch"' EXIT
@@ -185,6 +192,7 @@ main() {
     export scratch SOURCE_DATE_EPOCH=$epoch
     rm -rf "$folder"/{image.json,disk.qcow2,vmlinux,initrd.cpio,snapshots}
 
+    echo "vm-image: making $folder, which takes minutes" >&2
     phase "${#packages[@]} packages and what they need"
     mmdebstrap --quiet --variant=essential --format=null --architectures=amd64 \
         --include="$(IFS=,; echo "${packages[*]}")" \
@@ -226,3 +234,5 @@ case ${1:-} in
 --inside) inside "$2" ;;
 *) main "$@" ;;
 esac
+# Not a line more, should the file be changed meanwhile.
+exit
