@@ -5,6 +5,8 @@
 # image of this recipe; newer packages come when the folder is removed. Every failure ends in one
 # sentence that says what to do.
 set -euo pipefail
+# Names have one order everywhere.
+export LC_ALL=C
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
 
@@ -112,10 +114,10 @@ inside() {
     # A plain bind does not show what is mounted within the root.
     mkdir -p "$scratch/tree"
     truncate -s "$disk" "$scratch/disk.ext4"
-    unshare --mount sh -c 'mount --bind "$1" "$2" && shift && E2FSPROGS_FAKE_TIME=$2 mke2fs -q -t ext4 \
-        -O ^has_journal,^metadata_csum -m 0 -N 200000 -U "$3" \
-        -E lazy_itable_init=1,hash_seed="$3",root_owner=0:0 -d "$1" "$4"' \
-        - "$root" "$scratch/tree" "$epoch" "$uuid" "$scratch/disk.ext4"
+    E2FSPROGS_FAKE_TIME=$epoch unshare --mount sh -c 'mount --bind "$1" "$2" &&
+        exec mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -m 0 -N 200000 -U "$3" \
+            -E lazy_itable_init=1,hash_seed="$3",root_owner=0:0 -d "$2" "$4"' \
+        - "$root" "$scratch/tree" "$uuid" "$scratch/disk.ext4"
     chmod 0666 "$scratch/disk.ext4"
     phase end
 }
@@ -125,7 +127,8 @@ inside() {
 # sources: Debian's, with updates and security where the system has them, by apt's own mirror.
 sources() {
     apt-get update --print-uris 2>/dev/null |
-        sed -nE "s#^'(.*)/dists/($suite(-updates|-security)?)/InRelease'.*#deb \1 \2 main#p" | sort -u
+        sed -nE "s#^'(.*)/dists/($suite(-updates|-security)?)/InRelease'.*#deb \1 \2 main#p" |
+        sort -u
 }
 
 # recipe: a name that changes with all that the image is made of but packages.
@@ -218,8 +221,8 @@ main() {
     kernel=$(basename "$scratch"/kernel/boot/vmlinuz-*)
     kernel=${kernel#vmlinuz-}
     .config/vm-pack.py vmlinux "$scratch/kernel/boot/vmlinuz-$kernel" "$folder/vmlinux"
-    .config/vm-pack.py initrd "$scratch/kernel/lib/modules/$kernel" "$scratch/busybox" assets/vm/init \
-        "$folder/initrd.cpio"
+    .config/vm-pack.py initrd "$scratch/kernel/lib/modules/$kernel" "$scratch/busybox" \
+        assets/vm/init "$folder/initrd.cpio"
 
     phase 'trial'
     key=$(cat <(echo "$recipe") "$scratch/packages" | sha256sum | cut -d' ' -f1)
