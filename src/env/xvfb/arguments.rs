@@ -1,12 +1,12 @@
 //! What bubblewrap is told: which of the host a desktop sees, how large its own folders are, what
 //! its programs find in their environment.
 
-use std::ffi::OsString;
 use std::path::Path;
 
-use super::sandbox::Plan;
+use super::Plan;
 use super::template::OWN_ETC;
 use crate::config::XvfbConfig;
+use crate::env::sandbox::Arguments;
 
 /// What makes the template.
 pub(super) const TEMPLATE: &str = include_str!("../../../assets/desktop/template.sh");
@@ -68,11 +68,8 @@ const MB: u64 = 1 << 20;
 
 impl Plan {
     /// For a desktop.
-    pub(super) fn arguments(&self) -> Vec<OsString> {
-        let mut list = Arguments(Vec::new());
-        list.isolate();
-        list.host();
-        list.folders(&self.config);
+    pub(super) fn arguments(&self) -> Arguments {
+        let mut list = host_and_folders(&self.config);
         list.tmpfs("0700", u64::from(self.config.home_mb) * MB, "/home/user");
         list.bind("--ro-bind", &self.template.join("etc"), "/etc");
         list.bind("--ro-bind", &self.template.join("home"), "/opt/arpo/home");
@@ -80,18 +77,15 @@ impl Plan {
         let session = self.template.join("session.sh");
         list.bind("--ro-bind", &session, "/opt/arpo/session.sh");
         list.bind("--ro-bind", &self.arpo, "/opt/arpo/arpo");
-        list.environment(&self.config);
-        list.program(["/opt/arpo/session.sh"]);
-        list.0
+        set_environment(&mut list, &self.config);
+        list.bash(["/opt/arpo/session.sh"]);
+        list
     }
 }
 
 /// For the making of a template in `folder`, of which `home` and `etc` are written to.
-pub(super) fn template_arguments(config: &XvfbConfig, folder: &Path) -> Vec<OsString> {
-    let mut list = Arguments(Vec::new());
-    list.isolate();
-    list.host();
-    list.folders(config);
+pub(super) fn template_arguments(config: &XvfbConfig, folder: &Path) -> Arguments {
+    let mut list = host_and_folders(config);
     for name in ETC {
         let path = Path::new("/etc").join(name);
         list.bind("--ro-bind-try", &path, &path);
@@ -102,108 +96,50 @@ pub(super) fn template_arguments(config: &XvfbConfig, folder: &Path) -> Vec<OsSt
     }
     list.bind("--bind", &folder.join("home"), "/home/user");
     list.bind("--bind", &folder.join("etc"), "/opt/arpo/etc");
-    list.environment(config);
-    list.program(["-c", TEMPLATE]);
-    list.0
+    set_environment(&mut list, config);
+    list.bash(["-c", TEMPLATE]);
+    list
 }
 
-struct Arguments(Vec<OsString>);
-
-impl Arguments {
-    fn add<const N: usize>(&mut self, arguments: [&str; N]) {
-        self.0.extend(arguments.map(OsString::from));
+/// The host's programs, and folders of its own, each of a limited size; all else stays as it is.
+fn host_and_folders(config: &XvfbConfig) -> Arguments {
+    let mut list = Arguments::isolated();
+    for path in READ_ONLY {
+        list.bind("--ro-bind-try", Path::new(path), path);
     }
+    list.system(SMALL_BYTES);
+    list.tmpfs("1777", u64::from(config.tmp_mb) * MB, "/tmp");
+    list.tmpfs("0755", SMALL_BYTES, "/run");
+    list.add(["--dir", "/run/arpo", "--dir", "/run/user", "--dir", "/var"]);
+    list.add(["--symlink", "/tmp", "/var/tmp"]);
+    list.add(["--symlink", "/run", "/var/run"]);
+    list
+}
 
-    fn bind(&mut self, how: &str, from: &Path, to: impl AsRef<Path>) {
-        self.add([how]);
-        self.0.extend([from.into(), to.as_ref().into()]);
-    }
-
-    fn tmpfs(&mut self, mode: &str, bytes: u64, path: &str) {
-        self.add([
-            "--perms",
-            mode,
-            "--size",
-            &bytes.to_string(),
-            "--tmpfs",
-            path,
-        ]);
-    }
-
-    /// Namespaces of its own, no capability, no way to more of either.
-    fn isolate(&mut self) {
-        // Asked for by name: `--unshare-all` alone would do without a user namespace.
-        self.add(["--unshare-user", "--unshare-all", "--disable-userns"]);
-        self.add(["--uid", "1000", "--gid", "1000", "--hostname", "desktop"]);
-        self.add(["--cap-drop", "ALL", "--new-session", "--die-with-parent"]);
-        self.add(["--clearenv", "--info-fd", "1"]);
-    }
-
-    /// The host's programs.
-    fn host(&mut self) {
-        self.add(["--ro-bind", "/usr", "/usr"]);
-        for folder in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
-            let path = Path::new("/").join(folder);
-            match std::fs::read_link(&path) {
-                Ok(target) => self.bind("--symlink", &target, &path),
-                Err(_) => self.bind("--ro-bind-try", &path, &path),
-            }
-        }
-        for path in READ_ONLY {
-            self.bind("--ro-bind-try", Path::new(path), path);
-        }
-    }
-
-    /// Folders of its own, each of a limited size; all else stays as it is.
-    fn folders(&mut self, config: &XvfbConfig) {
-        self.add(["--proc", "/proc", "--dev", "/dev"]);
-        self.tmpfs("1777", SMALL_BYTES, "/dev/shm");
-        self.add(["--remount-ro", "/dev"]);
-        self.tmpfs("1777", u64::from(config.tmp_mb) * MB, "/tmp");
-        self.tmpfs("0755", SMALL_BYTES, "/run");
-        self.add(["--dir", "/run/arpo", "--dir", "/run/user", "--dir", "/var"]);
-        self.add([
-            "--symlink",
-            "/tmp",
-            "/var/tmp",
-            "--symlink",
-            "/run",
-            "/var/run",
-        ]);
-    }
-
-    fn environment(&mut self, config: &XvfbConfig) {
-        let screen = format!("{}x{}x24", config.screen_width, config.screen_height);
-        let processes = config.max_processes.to_string();
-        let path = "/opt/arpo/bin:/usr/local/bin:/usr/bin:/bin:/usr/games:/usr/sbin:/sbin";
-        let variables = [
-            ("HOME", "/home/user"),
-            ("USER", "user"),
-            ("LOGNAME", "user"),
-            ("SHELL", "/bin/bash"),
-            ("PATH", path),
-            ("LANG", "C.UTF-8"),
-            ("DISPLAY", ":0"),
-            ("ARPO_SCREEN", &screen),
-            ("ARPO_PROCESSES", &processes),
-            ("XDG_RUNTIME_DIR", "/run/user/1000"),
-            ("XDG_SESSION_TYPE", "x11"),
-            ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/arpo/bus"),
-            // Programs speak to the accessibility bus only if told so before they start.
-            ("GTK_MODULES", "gail:atk-bridge"),
-            ("ACCESSIBILITY_ENABLED", "1"),
-            ("GNOME_ACCESSIBILITY", "1"),
-            ("QT_LINUX_ACCESSIBILITY_ALWAYS_ON", "1"),
-        ];
-        for (name, value) in variables {
-            self.add(["--setenv", name, value]);
-        }
-    }
-
-    fn program<const N: usize>(&mut self, script: [&str; N]) {
-        // After all folders are made; what is mounted below stays writable.
-        self.add(["--remount-ro", "/", "--chdir", "/", "--"]);
-        self.add(["/bin/bash"]);
-        self.add(script);
+fn set_environment(list: &mut Arguments, config: &XvfbConfig) {
+    let screen = format!("{}x{}x24", config.screen_width, config.screen_height);
+    let processes = config.max_processes.to_string();
+    let path = "/opt/arpo/bin:/usr/local/bin:/usr/bin:/bin:/usr/games:/usr/sbin:/sbin";
+    let variables = [
+        ("HOME", "/home/user"),
+        ("USER", "user"),
+        ("LOGNAME", "user"),
+        ("SHELL", "/bin/bash"),
+        ("PATH", path),
+        ("LANG", "C.UTF-8"),
+        ("DISPLAY", ":0"),
+        ("ARPO_SCREEN", &screen),
+        ("ARPO_PROCESSES", &processes),
+        ("XDG_RUNTIME_DIR", "/run/user/1000"),
+        ("XDG_SESSION_TYPE", "x11"),
+        ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/arpo/bus"),
+        // Programs speak to the accessibility bus only if told so before they start.
+        ("GTK_MODULES", "gail:atk-bridge"),
+        ("ACCESSIBILITY_ENABLED", "1"),
+        ("GNOME_ACCESSIBILITY", "1"),
+        ("QT_LINUX_ACCESSIBILITY_ALWAYS_ON", "1"),
+    ];
+    for (name, value) in variables {
+        list.set(name, value);
     }
 }

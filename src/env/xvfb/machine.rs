@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
 use super::Shared;
-use super::sandbox::{Sandbox, Socket, slot_of};
-use super::slots::Slot;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
 use crate::env::machine::{Connection, Machine, MachineState, Reporter};
+use crate::env::sandbox::bubblewrap::command;
+use crate::env::sandbox::{Ready, Sandbox, Slot, Socket, slot_of};
 use crate::types::MachinePhase;
 use crate::types::osworld::PlaceholderValues;
 
@@ -20,6 +20,13 @@ const TRIES: u32 = 3;
 
 /// Between two looks at a server that is starting.
 const POLL: Duration = Duration::from_millis(20);
+
+/// Its X server and its window manager are there.
+const READY: Ready<'static> = Ready {
+    file: "wm",
+    late: "its window manager did not come up in time: raise env.xvfb.start_deadline_s, or run \
+           fewer desktops",
+};
 
 /// `Machine` of the provider `xvfb`.
 #[derive(Debug)]
@@ -147,7 +154,15 @@ impl Running {
         let plan = shared.plan().await?;
         let options = &shared.options;
         let deadline = deadline(&options.config);
-        let sandbox = Sandbox::start(plan, slot, deadline).await?;
+        let uid = slot_of(slot).uid();
+        let command = command(
+            super::limits(&plan.config),
+            uid,
+            plan.arguments(),
+            Vec::new(),
+        );
+        let command = command.map_err(|error| error.to_string())?;
+        let sandbox = Sandbox::start(command, slot, READY, deadline).await?;
         let socket = sandbox.server_socket(None, deadline).await?;
         let guest = Guest::new(address(&socket), options.guest.clone());
         let guest = guest.map_err(|error| error.to_string())?;

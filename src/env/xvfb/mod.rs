@@ -17,9 +17,6 @@
 mod arguments;
 mod machine;
 pub mod needs;
-mod sandbox;
-mod slots;
-mod spawner;
 mod template;
 
 use std::path::{Path, PathBuf};
@@ -27,13 +24,13 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
+pub use super::sandbox::State;
 pub use machine::XvfbMachine;
-pub use slots::State;
 
 use super::machine::{Machine, Provider, Reporter};
+use super::sandbox::Limits;
 use super::{EnvError, guest::GuestOptions};
 use crate::config::XvfbConfig;
-use sandbox::Plan;
 
 /// What the machines of a run are made from.
 #[derive(Clone, Debug)]
@@ -46,6 +43,17 @@ pub struct XvfbOptions {
     pub arpo: PathBuf,
     /// How the server inside is asked.
     pub guest: GuestOptions,
+}
+
+/// What a sandbox is made of.
+#[derive(Clone, Debug)]
+struct Plan {
+    /// Sizes and limits.
+    config: XvfbConfig,
+    /// The executable that serves inside, readable by the slot's user.
+    arpo: PathBuf,
+    /// What its home, its /etc and its programs of ours are taken from.
+    template: PathBuf,
 }
 
 /// Who makes sandboxes of this machine.
@@ -115,4 +123,12 @@ impl Shared {
 
 fn cannot_read(arpo: &Path, error: &std::io::Error) -> String {
     format!("cannot bring {} into a sandbox: {error}", arpo.display())
+}
+
+/// What one program of a desktop may have.
+fn limits(config: &XvfbConfig) -> Limits {
+    Limits {
+        file_mb: config.max_file_mb.into(),
+        memory_mb: config.memory_mb.into(),
+    }
 }

@@ -11,9 +11,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::arguments::{self, ETC};
-use super::sandbox::{command, launch};
-use super::slots::{Slot, State, first_uid};
 use crate::config::XvfbConfig;
+use crate::env::sandbox::bubblewrap::command;
+use crate::env::sandbox::{Slot, State, first_uid, launch};
 
 /// The session of each desktop.
 const SESSION: &str = include_str!("../../../assets/desktop/session.sh");
@@ -159,7 +159,9 @@ async fn make(
     draft: &Path,
 ) -> Result<(), String> {
     let deadline = Instant::now() + PATIENCE;
-    let command = command(config, uid, arguments::template_arguments(config, draft));
+    let arguments = arguments::template_arguments(config, draft);
+    let command = command(super::limits(config), uid, arguments, Vec::new());
+    let command = command.map_err(|error| error.to_string())?;
     let (mut child, _) = launch(command, slot, deadline).await?;
     let limit = tokio::time::Instant::from_std(deadline);
     match tokio::time::timeout_at(limit, child.wait()).await {

@@ -18,7 +18,7 @@ struct Job {
 }
 
 /// Starts a program from the thread that never ends.
-pub(super) async fn spawn(command: Command) -> io::Result<Child> {
+pub async fn spawn(command: Command) -> io::Result<Child> {
     static JOBS: OnceLock<io::Result<Sender<Job>>> = OnceLock::new();
     let jobs = JOBS.get_or_init(start_thread);
     let jobs = jobs

@@ -1,17 +1,15 @@
-//! One sandbox: an X server, a window manager, a guest server and what they start, which see
-//! nothing of the host but its programs, and of which nothing is left when it ends.
+//! One sandbox: programs that see nothing of the host but its programs, and of which nothing is
+//! left when it ends.
 //!
 //! Invariants: no folder, socket or network of the host can be written to or reached from inside,
 //! since none is there; we reach in, through the root folder of its first process. What is found
 //! inside is hostile: a name is followed to a socket or a plain file, never to a link, which could
 //! lead back out to a socket of ours.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -21,23 +19,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
+use super::memory;
 use super::slots::{MARK, Slot, Started, kill_marked};
 use super::spawner;
-use crate::config::XvfbConfig;
-
-/// Run by bash before bubblewrap, as the slot's user: nothing but the three standard streams goes
-/// in, the kernel kills the desktop before anything else when memory runs out, and its programs
-/// have limits: KiB of a file, KiB of a program's own memory. Processes are limited within: out here
-/// those of all the user's would count.
-const LAUNCH: &str = r#"
-for fd in /proc/self/fd/*; do
-    fd=${fd##*/}
-    if [ "$fd" -gt 2 ]; then exec {fd}>&-; fi
-done
-echo 1000 >/proc/self/oom_score_adj
-ulimit -c 0 && ulimit -f "$1" && ulimit -d "$2" && shift 2 && exec "$@"
-"#;
 
 /// Where a sandbox's sockets and logs lie, from its root.
 const RUN: &str = "run/arpo";
@@ -48,21 +34,20 @@ const POLL: Duration = Duration::from_millis(10);
 /// Most that is kept of what a sandbox says of itself, bytes.
 const MAX_SAID: usize = 2048;
 
-/// What a sandbox is made of.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    /// Sizes and limits.
-    pub(super) config: XvfbConfig,
-    /// The executable that serves inside, readable by the slot's user.
-    pub(super) arpo: PathBuf,
-    /// What its home, its /etc and its programs of ours are taken from.
-    pub(super) template: PathBuf,
+/// When a sandbox is up.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready<'a> {
+    /// What lies in its `/run/arpo` then.
+    pub file: &'a str,
+    /// What is said where that does not come about in time.
+    pub late: &'a str,
 }
 
 /// A running sandbox; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Sandbox {
+pub struct Sandbox {
     processes: Processes,
+    init_pid: u32,
     /// Its root folder as seen from outside.
     root: OwnedFd,
     control: ChildStdin,
@@ -72,52 +57,74 @@ pub(super) struct Sandbox {
 #[derive(Debug)]
 struct Processes {
     /// Number 1 within; with it all others end.
-    init: OwnedFd,
+    init: Arc<OwnedFd>,
     /// Why they ended, once they have.
     ended: Arc<OnceLock<String>>,
+    /// Cancelled when they have.
+    gone: CancellationToken,
     watch: JoinHandle<()>,
 }
 
 impl Sandbox {
-    /// Starts one and waits until its X server and its window manager are there.
-    pub(super) async fn start(
-        plan: &Plan,
+    /// Starts one and waits until it is up.
+    pub async fn start(
+        command: Command,
         slot: &Mutex<Slot>,
+        ready: Ready<'_>,
         deadline: Instant,
     ) -> Result<Self, String> {
-        let command = command(&plan.config, slot_of(slot).uid(), plan.arguments());
         let (mut child, init_pid) = launch(command, slot, deadline).await?;
         let control = child.stdin.take().ok_or("its standard input is missing")?;
         let processes = Processes::of(child, init_pid)?;
         let root = loop {
-            if let Some(root) = root_of(init_pid, "wm") {
+            if let Some(root) = root_of(init_pid, ready.file) {
                 break root;
             }
             if let Some(reason) = processes.ended.get() {
                 return Err(reason.clone());
             }
             if Instant::now() >= deadline {
-                return Err("its window manager did not come up in time: raise \
-                            env.xvfb.start_deadline_s, or run fewer desktops"
-                    .to_owned());
+                return Err(ready.late.to_owned());
             }
             tokio::time::sleep(POLL).await;
         };
         Ok(Self {
             processes,
+            init_pid,
             root,
             control,
         })
     }
 
     /// Why it ended, if it has.
-    pub(super) fn ended(&self) -> Option<&str> {
+    pub fn ended(&self) -> Option<&str> {
         self.processes.ended.get().map(String::as_str)
+    }
+
+    /// Its processes.
+    pub fn lifeline(&self) -> Lifeline {
+        Lifeline {
+            init: self.processes.init.clone(),
+            ended: self.processes.ended.clone(),
+            gone: self.processes.gone.clone(),
+        }
+    }
+
+    /// What its processes keep in memory, bytes, as far as that can be told.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        memory::used_by(self.init_pid)
+    }
+
+    /// A plain file in its `/run/arpo` of at most so many bytes.
+    pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let file = std::fs::File::from(open_within(&self.root, name, flags)?);
+        read_plain(file, most)
     }
 
     /// Its guest server's socket, once it is there and not `old`'s. As long as the handle is held,
     /// its `path` leads to that very socket.
-    pub(super) async fn server_socket(
+    pub async fn server_socket(
         &self,
         old: Option<&Socket>,
         deadline: Instant,
@@ -139,19 +146,19 @@ impl Sandbox {
     }
 
     /// A connection to a port within, of those that the guest server relays.
-    pub(super) async fn connect(&self, port: u16) -> io::Result<UnixStream> {
+    pub async fn connect(&self, port: u16) -> io::Result<UnixStream> {
         let socket = self.socket(&format!("{port}.sock"))?;
         UnixStream::connect(socket.path()).await
     }
 
     /// Has the guest server started anew.
-    pub(super) async fn restart_server(&mut self) -> io::Result<()> {
+    pub async fn restart_server(&mut self) -> io::Result<()> {
         self.control.write_all(b"restart\n").await?;
         self.control.flush().await
     }
 
     /// The last line that a program within wrote to its log.
-    pub(super) fn log(&self, program: &str) -> String {
+    pub fn log(&self, program: &str) -> String {
         let name = format!("{program}.log");
         let text = open_within(&self.root, &name, OFlags::RDONLY | OFlags::NONBLOCK)
             .and_then(|file| read_end(file.into()))
@@ -160,13 +167,14 @@ impl Sandbox {
     }
 
     /// Ends it, and comes back when nothing of it runs any more.
-    pub(super) async fn kill(mut self) {
+    pub async fn kill(mut self) {
         self.processes.kill();
         // The kernel ends process 1 of a sandbox last, and bubblewrap outside after it.
         let _ = (&mut self.processes.watch).await;
     }
 
-    fn socket(&self, name: &str) -> io::Result<Socket> {
+    /// A socket in its `/run/arpo`, whose handle is its for as long as it is held.
+    pub fn socket(&self, name: &str) -> io::Result<Socket> {
         let handle = open_within(&self.root, name, OFlags::PATH | OFlags::NOFOLLOW)?;
         let stat = rustix::fs::fstat(&handle)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
@@ -185,13 +193,53 @@ impl Processes {
         let init = pidfd_open(pid, PidfdFlags::empty())
             .map_err(|error| format!("process {init_pid} has ended: {error}"))?;
         let ended = Arc::new(OnceLock::new());
-        let watch = tokio::spawn(watch(child, ended.clone()));
-        Ok(Self { init, ended, watch })
+        let gone = CancellationToken::new();
+        let (reason, end) = (ended.clone(), gone.clone().drop_guard());
+        let watch = tokio::spawn(async move {
+            let _end = end;
+            watch(child, reason).await;
+        });
+        Ok(Self {
+            init: Arc::new(init),
+            ended,
+            gone,
+            watch,
+        })
     }
 
     fn kill(&self) {
-        // Fails where it has ended, which is as good.
-        let _ = pidfd_send_signal(&self.init, Signal::KILL);
+        kill(&self.init);
+    }
+}
+
+/// Kills all of a sandbox by the handle of its first process.
+fn kill(init: &OwnedFd) {
+    // Fails where it has ended, which is as good.
+    let _ = pidfd_send_signal(init, Signal::KILL);
+}
+
+/// What is known of a sandbox's processes apart from it: whether they run, and how to end them.
+#[derive(Clone, Debug)]
+pub struct Lifeline {
+    init: Arc<OwnedFd>,
+    ended: Arc<OnceLock<String>>,
+    gone: CancellationToken,
+}
+
+impl Lifeline {
+    /// Comes back when all have ended.
+    pub async fn end(&self) {
+        self.gone.cancelled().await;
+    }
+
+    /// Why they ended, once they have.
+    pub fn reason(&self) -> Option<&str> {
+        self.ended.get().map(String::as_str)
+    }
+
+    /// Kills them.
+    pub fn kill(&self) {
+        kill(&self.init);
     }
 }
 
@@ -203,39 +251,16 @@ impl Drop for Processes {
 
 /// A socket within, held by a handle that no renaming or linking there changes.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub struct Socket {
     handle: OwnedFd,
     inode: u64,
 }
 
 impl Socket {
     /// A path of this process that leads to it.
-    pub(super) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.handle.as_raw_fd())
     }
-}
-
-/// A program in bubblewrap with these arguments, with limits, as `uid` where there is one.
-pub(super) fn command(config: &XvfbConfig, uid: Option<u32>, arguments: Vec<OsString>) -> Command {
-    const KIB_A_MB: u64 = 1024;
-    let mut command = Command::new("/bin/bash");
-    command
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .current_dir("/")
-        .args(["-c", LAUNCH, "desktop"])
-        .arg((u64::from(config.max_file_mb) * KIB_A_MB).to_string())
-        .arg((u64::from(config.memory_mb) * KIB_A_MB).to_string())
-        .arg("bwrap")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    if let Some(uid) = uid {
-        command.uid(uid).gid(uid);
-    }
-    command
 }
 
 /// A start by its mark: until bubblewrap has told of its child, that is killed with what it bears.
@@ -248,7 +273,7 @@ impl Drop for Unfinished {
 }
 
 /// Starts it, writes it down in the slot and reads the number of its process 1.
-pub(super) async fn launch(
+pub async fn launch(
     mut command: Command,
     slot: &Mutex<Slot>,
     deadline: Instant,
@@ -296,7 +321,7 @@ fn note(slot: &Mutex<Slot>, pid: Option<u32>) -> Result<(), String> {
 }
 
 /// The slot; a thread that panicked left nothing half done in it.
-pub(super) fn slot_of(slot: &Mutex<Slot>) -> std::sync::MutexGuard<'_, Slot> {
+pub fn slot_of(slot: &Mutex<Slot>) -> std::sync::MutexGuard<'_, Slot> {
     slot.lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -371,6 +396,21 @@ fn open_within(root: &OwnedFd, name: &str, flags: OFlags) -> io::Result<OwnedFd>
     )?)
 }
 
+/// All of a plain file that is not larger than `most` bytes.
+fn read_plain(file: std::fs::File, most: u64) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("no plain file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("more than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
 /// The end of a plain file.
 fn read_end(mut file: std::fs::File) -> io::Result<String> {
     use std::io::{Read, Seek, SeekFrom};
@@ -387,7 +427,7 @@ fn read_end(mut file: std::fs::File) -> io::Result<String> {
 }
 
 /// A text of a sandbox, fit for one line of an error.
-fn on_one_line(text: &str) -> String {
+pub fn on_one_line(text: &str) -> String {
     const MAX_TOLD: usize = 300;
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(MAX_TOLD).collect()

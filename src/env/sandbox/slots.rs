@@ -7,6 +7,7 @@
 //!   lock                           held while slots are taken and swept
 //!   slots/3/lock                   held for as long as the owner lives
 //!   slots/3/owner.json             the owner and the programs it started
+//!   slots/3/disk-2/                what a sandbox of it keeps on disk, its user's
 //!   templates/KEY/                 what desktops start from (`template`)
 //!   programs/KEY/arpo              where the running one cannot be read by a slot's user
 //! ```
@@ -18,9 +19,9 @@
 //! the time to the next sweep; a sweep touches no folder whose lock is held, and no process whose
 //! number and start time are not both those written down, unless it bears the slot's mark.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -78,10 +79,10 @@ impl Started {
 }
 
 /// The variable that a sandbox's first processes bear. Those of the agent are not among them.
-pub(super) const MARK: &str = "ARPO_DESKTOP";
+pub const MARK: &str = "ARPO_DESKTOP";
 
 /// Kills every process whose mark begins so, and what they start while that goes on.
-pub(super) fn kill_marked(mark: &str) {
+pub fn kill_marked(mark: &str) {
     let wanted = format!("{MARK}={mark}");
     let bears = |process: &Started| {
         let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
@@ -122,8 +123,8 @@ impl State {
         let state = Self {
             root: root.to_owned(),
         };
-        for (name, mode) in [("slots", 0o700), ("templates", 0o711), ("programs", 0o711)] {
-            make_folder(&state.root.join(name), mode)?;
+        for name in ["slots", "templates", "programs"] {
+            make_folder(&state.root.join(name), 0o711)?;
         }
         state.sweep()?;
         Ok(state)
@@ -141,14 +142,20 @@ impl State {
         let number = (0..u32::MAX).find(|number| !folder(number).exists());
         let number = number.expect("a folder holds fewer names than there are numbers");
         let folder = folder(&number);
-        DirBuilder::new().mode(0o700).create(&folder)?;
-        let lock = File::create(folder.join("lock"))?;
+        DirBuilder::new().mode(0o711).create(&folder)?;
+        // For us alone: whoever could open it could hold it.
+        let lock = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(folder.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let slot = Slot {
             number,
             folder,
             children: Vec::new(),
             launches: 0,
+            folders: 0,
             _lock: lock,
         };
         slot.write()?;
@@ -216,6 +223,8 @@ pub struct Slot {
     children: Vec<Started>,
     /// Sandboxes so far.
     launches: u32,
+    /// Folders so far.
+    folders: u32,
     _lock: File,
 }
 
@@ -231,7 +240,7 @@ impl Slot {
     }
 
     /// The mark of the next sandbox.
-    pub(super) fn next_mark(&mut self) -> String {
+    pub fn next_mark(&mut self) -> String {
         self.launches += 1;
         format!("{}{};", self.mark(), self.launches)
     }
@@ -240,6 +249,15 @@ impl Slot {
     fn mark(&self) -> String {
         let us = LockHolder::this_process();
         format!("{}.{}.{}.", us.pid, us.started_ticks, self.number)
+    }
+
+    /// A new folder that only its programs write to.
+    pub fn new_folder(&mut self) -> io::Result<SlotFolder> {
+        self.folders += 1;
+        let path = self.folder.join(format!("disk-{}", self.folders));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        chown(&path, self.uid(), self.uid())?;
+        Ok(SlotFolder(path))
     }
 
     /// Writes down a program, so that a sweep ends it if we die.
@@ -267,6 +285,24 @@ impl Slot {
     }
 }
 
+/// A folder of a slot's programs; removed when dropped.
+#[derive(Debug)]
+pub struct SlotFolder(PathBuf);
+
+impl SlotFolder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for SlotFolder {
+    fn drop(&mut self) {
+        // What is left of it then goes with its slot.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         // What is left of it then, the next sweep removes.
@@ -275,7 +311,7 @@ impl Drop for Slot {
 }
 
 /// The user of slot 0; none where slots' programs run as we do.
-pub(super) fn first_uid() -> Option<u32> {
+pub fn first_uid() -> Option<u32> {
     (our_uid() == 0).then_some(FIRST_SLOT_UID)
 }
 
@@ -292,8 +328,11 @@ fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     // Not followed: a link may point anywhere.
     let metadata = fs::symlink_metadata(path)?;
     let is_ours = metadata.is_dir() && metadata.uid() == our_uid() && metadata.mode() & 0o022 == 0;
-    if is_ours {
+    if is_ours && metadata.mode() & 0o777 == mode {
         return Ok(());
+    }
+    if is_ours {
+        return fs::set_permissions(path, Permissions::from_mode(mode));
     }
     Err(io::Error::other(format!(
         "{} is no folder of this user alone: remove it, or set ARPO_RUNTIME_DIR to a folder of \

@@ -1,0 +1,15 @@
+//! What runs desktops on this machine have in common: slots that outlive no engine, a bubblewrap
+//! sandbox that a program and all that it starts ends in, and how we reach in.
+//!
+//! What a sandbox is made of, and what its programs are, is its provider's business.
+
+pub mod bubblewrap;
+mod memory;
+pub mod needs;
+mod processes;
+mod slots;
+mod spawner;
+
+pub use bubblewrap::{Arguments, Limits};
+pub use processes::{Lifeline, Ready, Sandbox, Socket, launch, on_one_line, slot_of};
+pub use slots::{Slot, SlotFolder, State, first_uid};
