@@ -1,6 +1,6 @@
 //! `arpo doctor`: what works here, what does not, and what to do about it.
 //!
-//! Needs no libtorch and changes nothing. Each check is a function that looks at one thing and
+//! Needs no libtorch and changes nothing, but that a trial of KVM is remembered. Each check is a function that looks at one thing and
 //! says what it found.
 
 use std::fs;
@@ -11,9 +11,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::args::ProfileArgs;
-use crate::cli::{engine, say};
-use crate::config::{EnvKind, PolicyKind, Profile, assets};
+use crate::cli::{async_runtime, engine, say};
+use crate::config::{EnvKind, PolicyKind, Profile, QemuConfig, assets};
+use crate::env::qemu;
 use crate::env::xvfb::needs;
+use crate::session;
 
 /// Say what works here and what to do about what does not.
 #[derive(Debug, clap::Args)]
@@ -104,6 +106,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match profile.env.kind {
         EnvKind::Simulated => {}
         EnvKind::Xvfb => checks.extend([check_sandbox(), check_applications()]),
+        EnvKind::Qemu => checks.extend(check_qemu(&profile.env.qemu)),
     }
     let ready = checks.iter().all(|check| check.status != Status::Missing);
     if args.json {
@@ -399,4 +402,80 @@ fn check_applications() -> Check {
         .collect();
     let remedy = needs::remedy(&missing);
     Check::limited(NAME, format!("no {}", lacking.join(", ")), &remedy)
+}
+
+/// Whether virtual machines can be made here, and how.
+fn check_qemu(config: &QemuConfig) -> Vec<Check> {
+    const PROGRAMS: &str = "qemu";
+    const IMAGE: &str = "image";
+    let missing = |name, found, remedy: &str| Check {
+        name,
+        status: Status::Missing,
+        found,
+        remedy: remedy.to_owned(),
+    };
+    let programs = match qemu::needs::check() {
+        Ok(()) => match qemu::needs::qemu_version() {
+            Ok(version) => Check::ok(PROGRAMS, format!("{version}, in sandboxes of bubblewrap")),
+            Err(found) => missing(PROGRAMS, found, "install QEMU anew"),
+        },
+        Err(qemu::needs::Unmet { found, remedy }) => missing(PROGRAMS, found, &remedy),
+    };
+    let image = match qemu::needs::check_image(config) {
+        Ok(found) => Check::ok(IMAGE, found),
+        Err(found) => missing(IMAGE, found, "just vm-image"),
+    };
+    let can_run = [&programs, &image]
+        .iter()
+        .all(|check| check.status == Status::Ok);
+    let mut checks = vec![programs, image, check_room(config)];
+    if can_run {
+        checks.push(check_accelerator(config));
+    }
+    checks
+}
+
+/// What runs the guests' instructions, by a trial of at most 20 s where nobody has tried since the
+/// boot.
+fn check_accelerator(config: &QemuConfig) -> Check {
+    const NAME: &str = "accelerator";
+    let tried = async_runtime().and_then(|runtime| {
+        let provider = session::qemu(config)?;
+        Ok(runtime.block_on(provider.runs())?)
+    });
+    match tried {
+        Ok(qemu::Runs { accelerator, why }) if accelerator == "kvm" => {
+            Check::ok(NAME, format!("{accelerator}: {why}"))
+        }
+        Ok(qemu::Runs { accelerator, why }) => Check::limited(
+            NAME,
+            format!("{accelerator}: {why}"),
+            "machines take several times longer than with KVM: a host that has it, or fewer \
+             desktops",
+        ),
+        Err(error) => Check {
+            name: NAME,
+            status: Status::Missing,
+            found: format!("{error:#}"),
+            remedy: "--set env.qemu.accelerator=auto".to_owned(),
+        },
+    }
+}
+
+/// Free space where the disks of machines grow, and where their snapshot is kept.
+fn check_room(config: &QemuConfig) -> Check {
+    const NAME: &str = "vm disks";
+    /// A snapshot with a gigabyte of memory and a day's work of a few episodes.
+    const COMFORTABLE_GB: f64 = 3.0;
+    let folders = [session::beside_sockets(), config.image_folder()];
+    let free = folders.iter().map(|folder| qemu::needs::free_bytes(folder));
+    let free = free.min().flatten().unwrap_or_default() as f64 / 1e9;
+    let [state, image] = folders.map(|folder| folder.display().to_string());
+    let found = format!("{free:.1} GB free for {state} and {image}");
+    if free < COMFORTABLE_GB {
+        let remedy =
+            "make room, or set ARPO_RUNTIME_DIR and env.qemu.image to folders that have it";
+        return Check::limited(NAME, found, remedy);
+    }
+    Check::ok(NAME, found)
 }

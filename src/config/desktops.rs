@@ -1,10 +1,12 @@
 //! `[env]`, `[tasks]`, `[rollout]` and `[eval]`: what episodes run on, what is asked, how they
 //! are run and how policies are measured.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::assets::locate;
 use crate::config::simulated::SimulatedConfig;
 use crate::types::{Protocol, ScreenSize};
 
@@ -20,6 +22,8 @@ pub struct EnvConfig {
     pub simulated: SimulatedConfig,
     /// Real desktops on this machine.
     pub xvfb: XvfbConfig,
+    /// Virtual machines on this machine.
+    pub qemu: QemuConfig,
 }
 
 /// Which kind of desktop.
@@ -30,6 +34,8 @@ pub enum EnvKind {
     Simulated,
     /// Real applications in sandboxes of this machine.
     Xvfb,
+    /// Virtual machines on this machine.
+    Qemu,
 }
 
 /// `[env.xvfb]`.
@@ -66,6 +72,63 @@ impl XvfbConfig {
             height: self.screen_height,
         }
     }
+}
+
+/// `[env.qemu]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QemuConfig {
+    /// Folder of the image; a relative one is looked for in the working directory and in the
+    /// checkout, empty is `.vm-image` there.
+    pub image: String,
+    /// Pixels.
+    pub screen_width: u32,
+    /// Pixels.
+    pub screen_height: u32,
+    /// Memory of a machine.
+    pub memory_mb: u32,
+    /// What runs the guest's instructions.
+    pub accelerator: Accelerator,
+    /// Whether the next machine is restored while an episode runs, so that a reset is a swap.
+    pub spare: bool,
+    /// Machines that are started at a time.
+    pub parallel_starts: usize,
+    /// Seconds from power-on to a clean desktop, which a snapshot is then taken of.
+    pub boot_deadline_s: f64,
+    /// Seconds from nothing to a desktop that answers, from the snapshot.
+    pub restore_deadline_s: f64,
+    /// Disk space that one episode may take.
+    pub disk_mb: u32,
+}
+
+impl QemuConfig {
+    /// Its screen.
+    pub fn screen(&self) -> ScreenSize {
+        ScreenSize {
+            width: self.screen_width,
+            height: self.screen_height,
+        }
+    }
+
+    /// Where the image is.
+    pub fn image_folder(&self) -> PathBuf {
+        match self.image.as_str() {
+            "" => locate(".vm-image"),
+            image => locate(image),
+        }
+    }
+}
+
+/// What runs the instructions of a virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accelerator {
+    /// The processor where a trial shows that it does, else QEMU.
+    Auto,
+    /// The processor, by the kernel's KVM.
+    Kvm,
+    /// QEMU, which translates them.
+    Tcg,
 }
 
 /// What a desktop reaches.

@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 
 pub use agent::{PolicyConfig, PolicyKind, PromptStyle, SamplingConfig};
 pub use desktops::{
-    Confinement, EnvConfig, EnvKind, EvalConfig, Evaluators, Network, RolloutConfig, Schedule,
-    TasksConfig, XvfbConfig,
+    Accelerator, Confinement, EnvConfig, EnvKind, EvalConfig, Evaluators, Network, QemuConfig,
+    RolloutConfig, Schedule, TasksConfig, XvfbConfig,
 };
 pub use engine::{CostTable, DeviceChoice, EngineConfig};
 pub use error::ConfigError;

@@ -25,6 +25,7 @@ pub fn check(profile: &Profile) -> Vec<Problem> {
     check_engine(&profile.engine, &mut checks);
     check_simulated(&profile.env.simulated, &mut checks);
     check_xvfb(&profile.env, &mut checks);
+    check_qemu(&profile.env, &mut checks);
     check_episodes(profile, &mut checks);
     check_learning(profile, &mut checks);
     check_eval(profile, &mut checks);
@@ -233,6 +234,46 @@ fn check_xvfb(env: &EnvConfig, c: &mut Checks) {
         "env.desktops",
         few,
         "must be at most 256 with env.kind = \"xvfb\": each is an X server with its programs",
+    );
+}
+
+fn check_qemu(env: &EnvConfig, c: &mut Checks) {
+    let qemu = &env.qemu;
+    for (key, pixels) in [
+        ("env.qemu.screen_width", qemu.screen_width),
+        ("env.qemu.screen_height", qemu.screen_height),
+    ] {
+        c.range(key, &pixels, 320..=8192, "must be 320 to 8192 pixels");
+    }
+    c.range(
+        "env.qemu.memory_mb",
+        &qemu.memory_mb,
+        512..=65536,
+        "must be 512 to 65536: the guest's system and its applications share it",
+    );
+    c.range(
+        "env.qemu.parallel_starts",
+        &qemu.parallel_starts,
+        1..=256,
+        "must be 1 to 256",
+    );
+    c.range(
+        "env.qemu.disk_mb",
+        &qemu.disk_mb,
+        64..=1 << 20,
+        "must be 64 to 1048576",
+    );
+    for (key, seconds) in [
+        ("env.qemu.boot_deadline_s", qemu.boot_deadline_s),
+        ("env.qemu.restore_deadline_s", qemu.restore_deadline_s),
+    ] {
+        c.range(key, &seconds, 1.0..=86400.0, "must be 1 to 86400");
+    }
+    let few = env.kind != EnvKind::Qemu || env.desktops <= 256;
+    c.require(
+        "env.desktops",
+        few,
+        "must be at most 256 with env.kind = \"qemu\": each is a virtual machine",
     );
 }
 

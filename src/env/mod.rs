@@ -6,6 +6,7 @@
 
 pub mod guest;
 pub mod machine;
+pub mod qemu;
 mod sandbox;
 pub mod simulated;
 pub mod xvfb;

@@ -21,6 +21,7 @@ mod exec;
 mod execution;
 mod files;
 mod input;
+mod joined;
 mod keyboard;
 mod listen;
 mod picture;

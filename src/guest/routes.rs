@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::answer::{Fault, read_json};
 use super::display::{Display, DisplayError, PATIENCE, Session};
 use super::{
-    Counts, Desktop, Options, Token, accessibility, act, count, execution, files, recording,
+    Counts, Desktop, Options, Token, accessibility, act, count, execution, files, joined, recording,
 };
 use crate::screen::encode_rgb;
 use crate::types::Action;
@@ -52,6 +52,7 @@ pub(super) fn router(desktop: Arc<Desktop>, token: Option<Token>) -> Router {
     Router::new()
         .route("/arpo", get(about))
         .route("/arpo/act", post(act_route))
+        .route("/arpo/connect/{port}", get(joined::connect))
         .route("/screenshot", get(screenshot))
         .route("/platform", get(|| async { "Linux" }))
         .route("/cursor_position", get(cursor_position))

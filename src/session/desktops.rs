@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use crate::bus::socket_dir;
 use crate::config::simulated::SimulatedConfig;
-use crate::config::{EnvKind, Profile, XvfbConfig};
+use crate::config::{EnvKind, Profile, QemuConfig, XvfbConfig};
 use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions};
+use crate::env::qemu::{Qemu, QemuOptions};
 use crate::env::simulated::Simulated;
 use crate::env::xvfb::{Xvfb, XvfbOptions};
 use crate::env::{EnvError, Environment, MachineEars, Provider, Reporter};
 use crate::session::{SessionError, open_files};
 use crate::tasks::FileCache;
+
+/// How many times longer a guest's server may take where its instructions are translated.
+const TRANSLATED: u32 = 4;
 
 /// Who opens the desktops of a run, one kind for all.
 pub enum Desktops {
@@ -34,14 +38,22 @@ pub enum Desktops {
 impl Desktops {
     /// Those of a profile; real ones tell `ears` of themselves.
     pub fn of(profile: &Profile, ears: MachineEars) -> Result<Self, SessionError> {
-        Ok(match profile.env.kind {
-            EnvKind::Simulated => Self::Simulated(profile.env.simulated.clone()),
-            EnvKind::Xvfb => Self::Real {
-                provider: Box::new(xvfb(&profile.env.xvfb).map_err(SessionError::Env)?),
-                files: open_files(&profile.tasks)?,
-                options: DesktopOptions::local(),
-                ears,
-            },
+        let (provider, options): (Box<dyn Provider>, _) = match profile.env.kind {
+            EnvKind::Simulated => return Ok(Self::Simulated(profile.env.simulated.clone())),
+            EnvKind::Xvfb => {
+                let provider = xvfb(&profile.env.xvfb).map_err(SessionError::Env)?;
+                (Box::new(provider), DesktopOptions::local())
+            }
+            EnvKind::Qemu => {
+                let provider = qemu(&profile.env.qemu).map_err(SessionError::Env)?;
+                (Box::new(provider), DesktopOptions::emulated())
+            }
+        };
+        Ok(Self::Real {
+            provider,
+            files: open_files(&profile.tasks)?,
+            options,
+            ears,
         })
     }
 
@@ -79,20 +91,34 @@ pub fn open_desktops(
 }
 
 fn xvfb(config: &XvfbConfig) -> Result<Xvfb, EnvError> {
-    let arpo = find_arpo().map_err(|error| EnvError::Machine {
-        machine: "xvfb".to_owned(),
-        reason: format!("cannot tell where this program is: {error}"),
-    })?;
     Xvfb::new(XvfbOptions {
         config: config.clone(),
         state: beside_sockets(),
-        arpo,
+        arpo: own_program("xvfb")?,
         guest: GuestOptions::new(config.screen()),
     })
 }
 
+/// The provider of virtual machines as a profile has them.
+pub fn qemu(config: &QemuConfig) -> Result<Qemu, EnvError> {
+    Qemu::new(QemuOptions {
+        config: config.clone(),
+        state: beside_sockets(),
+        arpo: own_program("qemu")?,
+        guest: GuestOptions::new(config.screen()),
+        translated: TRANSLATED,
+    })
+}
+
+fn own_program(provider: &str) -> Result<PathBuf, EnvError> {
+    find_arpo().map_err(|error| EnvError::Machine {
+        machine: provider.to_owned(),
+        reason: format!("cannot tell where this program is: {error}"),
+    })
+}
+
 /// Where desktops of this user lie: beside the folder of sockets, which nobody else may enter.
-fn beside_sockets() -> PathBuf {
+pub fn beside_sockets() -> PathBuf {
     let mut root = socket_dir().into_os_string();
     root.push("-desktops");
     PathBuf::from(root)

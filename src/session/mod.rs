@@ -31,7 +31,7 @@ mod tests;
 pub use collector::{Collector, CollectorParts, Evaluated};
 pub use control::{Control, Settings};
 pub use debug::{debug_job, load_branch};
-pub use desktops::{Desktops, open_desktops};
+pub use desktops::{Desktops, beside_sockets, open_desktops, qemu};
 pub use evaluate::EvaluationSpec;
 pub use learner::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
 pub use machines::machine_ears;

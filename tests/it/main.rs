@@ -23,6 +23,7 @@ mod profiles;
 mod prompt;
 mod protocols;
 mod pty;
+mod qemu;
 mod reference;
 mod replay;
 mod screen;

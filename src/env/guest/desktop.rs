@@ -72,6 +72,25 @@ impl DesktopOptions {
         }
     }
 
+    /// For a machine of our own whose instructions may be translated: its applications draw several
+    /// times later.
+    pub fn emulated() -> Self {
+        Self {
+            settle: Settle::Still {
+                shortest: Duration::from_millis(300),
+                between: Duration::from_millis(80),
+                longest: Duration::from_secs(3),
+            },
+            settle_reset: Settle::Still {
+                shortest: Duration::from_secs(2),
+                between: Duration::from_secs(1),
+                longest: Duration::from_secs(30),
+            },
+            open_within: Duration::from_secs(300),
+            chrome: ChromePatience::OSWORLD,
+        }
+    }
+
     /// For a machine that is asked as OSWorld asks it, a fixed `pause` after each action: its own
     /// server dies of many screenshots. The minute after a reset is OSWorld's.
     pub fn paused(pause: Duration) -> Self {

@@ -15,6 +15,7 @@ mod desktop;
 mod error;
 mod health;
 mod input;
+mod join;
 mod python;
 mod reply;
 mod routes;
@@ -34,6 +35,7 @@ pub use error::{Asked, GuestError};
 pub use health::{Health, Layer};
 pub use reply::{Child, Command, Entry, Output, Patience, Verification};
 pub use settle::Settle;
+pub(crate) use settle::is_black;
 
 use crate::http;
 use crate::types::ScreenSize;
@@ -85,18 +87,29 @@ impl GuestOptions {
 }
 
 /// A desktop's server.
-#[derive(Debug)]
 pub struct Guest {
     address: String,
     /// The socket, where the address is one.
     socket: Option<PathBuf>,
     client: reqwest::Client,
+    /// What the client bears, for connections of other kinds.
+    token: Option<String>,
     options: GuestOptions,
     /// Since the server's start.
     screenshots: AtomicU32,
     screenshot_turn: tokio::sync::Mutex<()>,
     /// Whose it is, since it was asked after its start.
     server: Mutex<Option<Server>>,
+}
+
+impl std::fmt::Debug for Guest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the token.
+        f.debug_struct("Guest")
+            .field("address", &self.address)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Whose server it is.
@@ -131,6 +144,7 @@ impl Guest {
             address,
             socket,
             client,
+            token: token.map(str::to_owned),
             options,
             screenshots: AtomicU32::new(0),
             screenshot_turn: tokio::sync::Mutex::new(()),

@@ -75,7 +75,7 @@ fn is_same(one: &Screenshot, other: &Screenshot) -> bool {
 }
 
 /// Whether a picture shows nothing, but perhaps the pointer.
-pub(super) fn is_black(picture: &Screenshot) -> bool {
+pub(crate) fn is_black(picture: &Screenshot) -> bool {
     let pixels = picture.rgb().chunks_exact(3);
     let most = (pixels.len() / POINTER).min(POINTER_PIXELS);
     let mut lit = pixels.filter(|pixel| pixel.iter().any(|channel| *channel > BLACK));
