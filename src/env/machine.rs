@@ -70,6 +70,10 @@ pub trait Machine: Send + Sync {
     fn memory_bytes(&self) -> Option<u64> {
         None
     }
+    /// The processor time that its own processes on this host have taken, where that is known.
+    fn cpu_time(&self) -> Option<Duration> {
+        None
+    }
     /// Stops its time. A no-op where that cannot be.
     async fn suspend(&mut self) -> Result<(), EnvError> {
         Ok(())

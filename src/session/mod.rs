@@ -21,6 +21,7 @@ mod rehearsal;
 mod select;
 mod summary;
 mod tasks;
+mod timing;
 mod train;
 
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use progress::Progress;
 pub use rehearsal::{Rehearsal, RehearsalSpec, rehearse};
 pub use select::{SelectSpec, Selection, TaskRecord, select};
 pub use tasks::{TaskPool, default_files, find_tasks, load_tasks, open_files};
+pub use timing::{Timed, TimingSpec, time_episodes};
 pub use train::{TrainParts, TrainSession};
 
 use crate::bus::BusError;

@@ -2,6 +2,7 @@
 //! `arpo-engine`.
 
 mod console;
+mod desktops;
 mod fleet;
 mod folder;
 mod line;

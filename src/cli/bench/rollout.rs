@@ -13,14 +13,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::cli::args::ProfileArgs;
-use crate::cli::bench::{memory, resolve_or};
+use crate::cli::bench::{desktops, memory, resolve_or};
 use crate::cli::{async_runtime, note, say, wiring};
-use crate::config::{CostTable, Profile, Schedule};
+use crate::config::{CostTable, EnvKind, Profile, Schedule};
 use crate::session::{Rehearsal, RehearsalSpec, rehearse};
 use crate::types::Task;
-
-/// The profile where none is named.
-const PROFILE: &str = "rehearsal";
 
 /// Episodes a desktop where their number is not told. At the end of an epoch desktops stand idle
 /// while the last slow step is awaited, half a minute or more; of so many episodes, of two actions
@@ -37,7 +34,7 @@ pub struct RolloutArgs {
     /// What episodes run on
     #[arg(long, value_enum, default_value_t = Env::Simulated)]
     env: Env,
-    /// Desktops instead of the profile's
+    /// Desktops instead of the profile's; the largest fleet of real ones, of up to 4
     #[arg(long, value_name = "N")]
     desktops: Option<usize>,
     /// Episodes of the epoch; 128 a desktop if absent
@@ -53,6 +50,29 @@ pub struct RolloutArgs {
 enum Env {
     /// Drawn in this process, on a virtual clock
     Simulated,
+    /// Sandboxes of this machine
+    X11,
+    /// Virtual machines of this machine
+    Qemu,
+}
+
+impl Env {
+    /// The profile where none is named.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Simulated => "rehearsal",
+            Self::X11 => "x11",
+            Self::Qemu => "qemu",
+        }
+    }
+
+    fn kind(self) -> EnvKind {
+        match self {
+            Self::Simulated => EnvKind::Simulated,
+            Self::X11 => EnvKind::Xvfb,
+            Self::Qemu => EnvKind::Qemu,
+        }
+    }
 }
 
 impl RolloutArgs {
@@ -61,7 +81,7 @@ impl RolloutArgs {
         let mut profile = self.profile.clone();
         let desktops = self.desktops.map(|count| format!("env.desktops={count}"));
         profile.sets.extend(desktops);
-        Ok(resolve_or(&profile, PROFILE)?.profile)
+        Ok(resolve_or(&profile, self.env.profile())?.profile)
     }
 }
 
@@ -73,8 +93,14 @@ struct Rehearsing {
 }
 
 pub(super) fn run(args: &RolloutArgs) -> anyhow::Result<ExitCode> {
-    let Env::Simulated = args.env;
     let profile = args.resolve()?;
+    anyhow::ensure!(
+        profile.env.kind == args.env.kind(),
+        "the profile is of other desktops than --env: leave one of them out, or set env.kind"
+    );
+    if args.env != Env::Simulated {
+        return run_real(args, &profile);
+    }
     let tasks = wiring::tasks_of(&profile.tasks.pool)?;
     anyhow::ensure!(!tasks.is_empty(), "the task pool is empty; set tasks.pool");
     let desktops = profile.env.desktops;
@@ -93,6 +119,16 @@ pub(super) fn run(args: &RolloutArgs) -> anyhow::Result<ExitCode> {
     let (eager, lock_step) = rehearsing.run_both()?;
     let figures = rehearsing.figures(&eager, &lock_step, desktop);
     rehearsing.tell(&eager, &lock_step, desktop);
+    if args.json {
+        say(figures);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Desktops of this machine, by the wall's clock.
+fn run_real(args: &RolloutArgs, profile: &Profile) -> anyhow::Result<ExitCode> {
+    let most = args.desktops.unwrap_or(usize::MAX);
+    let figures = async_runtime()?.block_on(desktops::measure(profile, most))?;
     if args.json {
         say(figures);
     }

@@ -290,6 +290,10 @@ impl Machine for QemuMachine {
         self.live.as_ref()?.vm.memory_bytes()
     }
 
+    fn cpu_time(&self) -> Option<Duration> {
+        self.live.as_ref()?.vm.cpu_time()
+    }
+
     async fn suspend(&mut self) -> Result<(), EnvError> {
         let running = self.running("a stop of its time")?;
         let stopped = running.vm.stop().await;

@@ -159,6 +159,11 @@ impl Vm {
         self.sandbox.memory_bytes()
     }
 
+    /// The processor time that it has taken on this host.
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        self.sandbox.cpu_time()
+    }
+
     /// The socket that leads to its guest's server.
     pub(super) async fn server_socket(&self, deadline: Instant) -> Result<Socket, String> {
         self.sandbox.server_socket(None, deadline).await

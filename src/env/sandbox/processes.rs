@@ -115,6 +115,11 @@ impl Sandbox {
         memory::used_by(self.init_pid)
     }
 
+    /// The processor time that its processes have taken, as far as that can be told.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        memory::cpu_of(self.init_pid)
+    }
+
     /// A plain file in its `/run/arpo` of at most so many bytes.
     pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;

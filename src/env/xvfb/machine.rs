@@ -315,6 +315,14 @@ impl Machine for XvfbMachine {
         }
     }
 
+    fn memory_bytes(&self) -> Option<u64> {
+        self.live.as_ref()?.sandbox.memory_bytes()
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        self.live.as_ref()?.sandbox.cpu_time()
+    }
+
     /// Idle applications hardly take any time.
     async fn close(&mut self) -> Result<(), EnvError> {
         if let Some(spare) = self.spare.take() {
