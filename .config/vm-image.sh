@@ -14,7 +14,7 @@ suite=bookworm
 # What the session needs: the applications of sandboxed desktops (.config/setup.sh) that fit.
 packages=(
     adwaita-icon-theme at-spi2-core busybox-static dbus-daemon fonts-dejavu-core fonts-liberation
-    gsettings-desktop-schemas libglib2.0-bin mousepad openbox pcmanfm procps python3 sudo unzip
+    gsettings-desktop-schemas libglib2.0-bin mousepad openbox passwd pcmanfm procps python3 sudo unzip
     x11-utils xdg-utils xserver-xorg-core xserver-xorg-input-evdev xterm zip
 )
 office_packages=(libreoffice-gtk3 libreoffice-writer)
