@@ -200,7 +200,8 @@ main() {
 
     echo "vm-image: making $folder, which takes minutes" >&2
     phase "${#packages[@]} packages and what they need"
-    mmdebstrap --quiet --variant=essential --format=null --architectures=amd64 \
+    # Of what it would tidy nothing is kept.
+    mmdebstrap --quiet --variant=essential --format=null --skip=cleanup/apt --architectures=amd64 \
         --include="$(IFS=,; echo "${packages[*]}")" \
         --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' \
         --aptopt='Acquire::Languages "none"' "${options[@]}" --dpkgopt=force-unsafe-io \
