@@ -14,8 +14,8 @@ suite=bookworm
 # What the session needs: the applications of sandboxed desktops (.config/setup.sh) that fit.
 packages=(
     adwaita-icon-theme at-spi2-core busybox-static dbus-daemon fonts-dejavu-core fonts-liberation
-    gsettings-desktop-schemas libglib2.0-bin mousepad openbox passwd pcmanfm procps python3 sudo unzip
-    x11-utils xdg-utils xserver-xorg-core xserver-xorg-input-evdev xterm zip
+    gsettings-desktop-schemas libglib2.0-bin mount mousepad openbox passwd pcmanfm procps python3 sudo
+    unzip x11-utils xdg-utils xserver-xorg-core xserver-xorg-input-evdev xterm zip
 )
 office_packages=(libreoffice-gtk3 libreoffice-writer)
 # Not unpacked: what nobody reads there, and drivers of graphics cards, which weigh 200 MB.
@@ -200,9 +200,9 @@ main() {
 
     echo "vm-image: making $folder, which takes minutes" >&2
     phase "${#packages[@]} packages and what they need"
-    # Of what it would tidy nothing is kept.
-    mmdebstrap --quiet --variant=essential --format=null --skip=cleanup/apt --architectures=amd64 \
-        --include="$(IFS=,; echo "${packages[*]}")" \
+    # Of what it would tidy at the end nothing is kept.
+    mmdebstrap --quiet --variant=essential --format=null --skip=cleanup/apt \
+        --architectures=amd64 --include="$(IFS=,; echo "${packages[*]}")" \
         --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' \
         --aptopt='Acquire::Languages "none"' "${options[@]}" --dpkgopt=force-unsafe-io \
         --customize-hook="exec $(printf '%q' "$self") --inside \"\$1\"" \
