@@ -7,8 +7,9 @@ exec {engine}<&0 </dev/null >/dev/null
 # A write beyond the limit is an error that QEMU tells of, not its death.
 trap '' XFSZ
 
+# QEMU alone has the files that were handed over, from 3 on.
 socat "UNIX-LISTEN:$run/guest.sock,fork,max-children=256" TCP4:127.0.0.1:5000 \
-    {engine}<&- 2>$run/socat.log &
+    {engine}<&- 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 2>$run/socat.log &
 "$@" {engine}<&- 2>$run/qemu.log &
 qemu=$!
 touch $run/up

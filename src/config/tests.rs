@@ -119,8 +119,9 @@ fn refusals_name_the_place_and_the_remedy() {
         "--set: grpo.group_size must be 2 to 256: one member has no peers",
     );
     check_refused(
-        "env.kind=qemu",
-        "--set: env.kind = \"qemu\": unknown variant `qemu`, expected `simulated` or `xvfb`",
+        "env.kind=vmware",
+        "--set: env.kind = \"vmware\": unknown variant `vmware`, expected one of `simulated`, \
+         `xvfb`, `qemu`",
     );
 }
 
@@ -165,6 +166,7 @@ fn keys_are_checked_against_each_other() {
         ),
         (&["tasks.heldout=\"\""], "tasks.heldout"),
         (&["env.kind=xvfb", "env.desktops=300"], "env.desktops"),
+        (&["env.kind=qemu", "env.desktops=300"], "env.desktops"),
         (&["pretrain.warmup_steps=4000"], "pretrain.warmup_steps"),
         (
             &["pretrain.model.num_key_value_heads=3"],

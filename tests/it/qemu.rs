@@ -2,11 +2,13 @@
 //! and leave nothing of an episode to the next. Needs QEMU, bubblewrap, socat and the image of
 //! `just vm-image`, which `ARPO_VM_IMAGE` names elsewhere; `ARPO_NO_VMS=1` does without.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arpo::config::{QemuConfig, Resolved};
-use arpo::env::guest::{Command, GuestOptions, Output};
+use arpo::env::guest::{Command, GuestError, GuestOptions, Output};
 use arpo::env::qemu::{Qemu, QemuOptions, needs};
 use arpo::env::{Machine, MachineNews, MachineState, Provider, Reporter};
 use arpo::types::{Action, MachinePhase, Point};
@@ -85,6 +87,17 @@ impl Heard {
     }
 }
 
+/// Why a machine ended, which is known a moment after it has.
+async fn end_of(machine: &dyn Machine) -> String {
+    for _ in 0..600 {
+        if let MachineState::Ended { reason } = machine.state() {
+            return reason;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the machine runs on")
+}
+
 /// Runs a script on a machine.
 async fn shell(machine: &dyn Machine, script: &str) -> Output {
     let command = Command::shell(script);
@@ -138,7 +151,6 @@ async fn an_episode_acts_is_seen_and_leaves_nothing() {
     let last = [
         MachinePhase::Ready,
         MachinePhase::Stopping,
-        MachinePhase::Preparing,
         MachinePhase::Restoring,
         MachinePhase::Checking,
         MachinePhase::Ready,
@@ -146,4 +158,112 @@ async fn an_episode_acts_is_seen_and_leaves_nothing() {
         MachinePhase::Off,
     ];
     assert!(phases.ends_with(&last), "{phases:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_is_reached_frozen_and_ended() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    if !wanted("a_machine_is_reached_frozen_and_ended") {
+        return;
+    }
+    let heard = Heard::default();
+    let provider = provider(config(&["env.qemu.disk_mb=64"]));
+    let mut machine = provider.machine(0, heard.reporter()).unwrap();
+    machine.revert().await.unwrap();
+
+    // A port inside, and no other.
+    let serve = "import socket; s = socket.create_server(('127.0.0.1', 9222)); \
+                 c = s.accept()[0]; c.sendall(c.recv(9)[::-1])";
+    let command = Command::program(["python3", "-c", serve]);
+    machine.guest().launch(&command).await.unwrap();
+    let listens = "until grep -q ':2406 .* 0A ' /proc/net/tcp; do sleep 0.1; done";
+    told(machine.as_ref(), listens).await;
+    let mut connection = machine.connect(9222).await.unwrap();
+    connection.write_all(b"abc").await.unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer, "cba");
+    let error = machine.connect(22).await.err().unwrap().to_string();
+    assert!(
+        error.contains("port 22 inside cannot be reached"),
+        "{error}"
+    );
+
+    // A server that hangs, and what is seen past it.
+    told(machine.as_ref(), "touch /tmp/kept").await;
+    let hang = Command::shell("sleep 1; kill -STOP $(cat /run/server.pid)");
+    machine.guest().launch(&hang).await.unwrap();
+    let short = Duration::from_secs(5);
+    while tokio::time::timeout(short, machine.guest().platform())
+        .await
+        .is_ok()
+    {}
+    assert!(machine.picture().await.is_some());
+    machine.restart_server().await.unwrap();
+    assert_eq!(told(machine.as_ref(), "ls /tmp/kept").await, "/tmp/kept");
+
+    // Time that stands still.
+    let uptime = "cut -d. -f1 /proc/uptime";
+    machine.suspend().await.unwrap();
+    assert_eq!(machine.state(), MachineState::Running);
+    assert_eq!(heard.phases().last(), Some(&MachinePhase::Frozen));
+    machine.wake().await.unwrap();
+    assert_eq!(heard.phases().last(), Some(&MachinePhase::Ready));
+    told(machine.as_ref(), uptime).await;
+
+    // Ends that come from inside: told with their reasons, at once, and gone after a revert.
+    let ends = [
+        (
+            "dd if=/dev/zero of=big bs=1M count=200; sync; sleep 600",
+            "its disk is full",
+        ),
+        (
+            "echo password | sudo -S busybox poweroff -f; sleep 600",
+            "it was shut down from inside",
+        ),
+        (
+            "echo password | sudo -S sh -c 'echo c >/proc/sysrq-trigger'; sleep 600",
+            "its kernel panicked: sysrq triggered crash",
+        ),
+    ];
+    for (script, reason) in ends {
+        let command = Command::shell(script);
+        let (called, ended) =
+            tokio::join!(machine.guest().execute(&command), end_of(machine.as_ref()),);
+        assert!(ended.contains(reason), "{script}: {ended}");
+        // The call ends with the machine, long before its own limit.
+        let error = called.unwrap_err();
+        assert!(
+            !matches!(error, GuestError::Timeout { .. }),
+            "{script}: {error}"
+        );
+        assert_eq!(heard.phases().last(), Some(&MachinePhase::Off), "{script}");
+        machine.revert().await.unwrap();
+        assert_eq!(machine.state(), MachineState::Running, "{script}");
+        assert_eq!(
+            told(machine.as_ref(), "echo well; ls").await,
+            "well\nDesktop"
+        );
+    }
+    machine.close().await.unwrap();
+}
+
+#[test]
+fn the_profiles_tasks_have_scripts_and_fit_the_image() {
+    let resolved = Resolved::load(&["profiles/qemu.toml"], &[]).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let domains: BTreeMap<String, Vec<String>> =
+        serde_json::from_str(&read(&resolved.profile.eval.tasks)).unwrap();
+    let script: toml::Table = read(&resolved.profile.policy.script).parse().unwrap();
+    for (domain, tasks) in domains {
+        assert!(
+            ["libreoffice_writer", "os", "vs_code"].contains(&&*domain),
+            "{domain}"
+        );
+        for task in tasks {
+            let trials = script["tasks"][&task].as_array().unwrap();
+            assert_eq!(trials.len(), resolved.profile.eval.trials, "{task}");
+        }
+    }
 }

@@ -3,9 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+
+use crate::env::sandbox::first_uid;
 
 /// The form of `image.json` that is read here.
 const FORMAT: u32 = 1;
@@ -59,8 +62,15 @@ impl Image {
             append: about.append,
         };
         for path in [image.disk(), image.kernel(), image.initrd()] {
-            // What the slot's user opens again is opened by its rights.
-            File::open(&path).map_err(|error| format!("{}: {error}: {again}", path.display()))?;
+            let shown = path.display();
+            let data = File::open(&path).and_then(|file| file.metadata());
+            let data = data.map_err(|error| format!("{shown}: {error}: {again}"))?;
+            // Handed over opened, but the slot's user opens it again by rights of its own.
+            if first_uid().is_some() && data.mode() & 0o004 == 0 {
+                return Err(format!(
+                    "{shown} is not for others to read: chmod a+r {shown}"
+                ));
+            }
         }
         Ok(image)
     }

@@ -102,12 +102,12 @@ impl QemuMachine {
             "another restored",
             "",
         );
-        let woken = running.vm.wake_guest().await;
-        let checked = match woken {
-            Ok(()) => running.check().await.map(drop),
-            Err(reason) => Err(reason),
+        let woken = async {
+            running.vm.go_on().await?;
+            running.vm.wake_guest().await?;
+            running.check().await.map(drop)
         };
-        match checked {
+        match woken.await {
             Ok(()) => Some(running),
             Err(reason) => {
                 tracing::warn!(machine = self.name, reason, "the spare is not well");
@@ -118,10 +118,13 @@ impl QemuMachine {
     }
 
     async fn start(&self) -> Result<Running, String> {
-        // Outside of the turn of starts: the snapshot has one of its own.
-        let detail = "the snapshot that all are restored from";
-        self.reporter
-            .status(MachinePhase::Preparing, None, "", detail);
+        if self.shared.snapshot.get().is_none() {
+            // One of the desktops makes it and tells more; it has deadlines of its own.
+            let detail = "the snapshot that all are restored from";
+            self.reporter
+                .status(MachinePhase::Preparing, None, "", detail);
+        }
+        // Outside of the turn of starts, which it would hold for minutes.
         self.shared.snapshot(&self.reporter).await?;
         let mut tries = 1;
         loop {
@@ -141,7 +144,12 @@ impl QemuMachine {
             return;
         }
         let (shared, slot) = (self.shared.clone(), self.slot.clone());
-        let starting = async move { restore(&shared, &slot, &Reporter::silent()).await };
+        let starting = async move {
+            let running = restore(&shared, &slot, &Reporter::silent()).await?;
+            // Nobody looks at it yet: it takes no time of this machine's.
+            running.vm.stop().await?;
+            Ok(running)
+        };
         self.spare = Some(tokio::spawn(starting));
     }
 

@@ -166,8 +166,6 @@ pub(super) async fn ensure(
         }
     }
     let draft = store.join(format!(".{key}.draft"));
-    // Left by one who died; the turn is ours.
-    let _ = fs::remove_dir_all(&draft);
     DirBuilder::new()
         .mode(0o700)
         .create(&draft)
@@ -204,7 +202,9 @@ async fn make(
         "what it starts with",
     );
     let initrd = draft.join("initrd");
-    initrd::write(&basis.image, &options.arpo, &token, &initrd)?;
+    let (image, arpo) = (basis.image.clone(), options.arpo.clone());
+    let (secret, path) = (token.clone(), initrd.clone());
+    apart(move || initrd::write(&image, &arpo, &secret, &path)).await?;
     let fresh = draft.join("fresh.qcow2");
     make_disk(&fresh, basis.image.disk_bytes()?)?;
     let (running, boot) = boot(basis, options, slot, voice, (&initrd, &fresh), &token).await?;
@@ -218,9 +218,12 @@ async fn make(
     running.vm.save(deadline).await?;
     let folder = running.vm.quit(deadline).await?;
     let most = (u64::from(options.config.memory_mb) + u64::from(options.config.disk_mb)) * MB;
-    let memory_bytes = keep(folder.path(), draft, "memory", most)?;
-    let overlay_bytes = keep(folder.path(), draft, "overlay.qcow2", most)?;
-    drop(folder);
+    let to = draft.to_owned();
+    let (memory_bytes, overlay_bytes) = apart(move || {
+        let keep = |name| keep(folder.path(), &to, name, most);
+        Ok((keep("memory")?, keep("overlay.qcow2")?))
+    })
+    .await?;
     let mut about = About {
         format: FORMAT,
         key: key.to_owned(),
@@ -335,6 +338,14 @@ async fn try_out(
     Ok(())
 }
 
+/// Does what takes long on a disk where nobody waits for it but us.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| error.to_string())?
+}
+
 /// An empty disk of a size, as QEMU writes it.
 fn make_disk(path: &Path, bytes: u64) -> Result<(), String> {
     let output = Command::new("qemu-img")
@@ -434,6 +445,14 @@ fn lock_file(path: &Path) -> io::Result<File> {
 fn prune(store: &Path, basis: &Basis) -> io::Result<()> {
     for entry in fs::read_dir(store)? {
         let folder = entry?.path();
+        if folder
+            .extension()
+            .is_some_and(|extension| extension == "draft")
+        {
+            // Left by one who died: the turn is ours.
+            fs::remove_dir_all(&folder)?;
+            continue;
+        }
         let text = fs::read_to_string(folder.join("snapshot.json"));
         let Some(about) = text
             .ok()
@@ -453,4 +472,137 @@ fn prune(store: &Path, basis: &Basis) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::qemu::arguments::Hardware;
+    use crate::env::qemu::image::Image;
+
+    fn basis(change: impl FnOnce(&mut Basis)) -> Basis {
+        let folder = tempfile::tempdir().unwrap();
+        let about = r#"{"format": 1, "key": "image", "append": "quiet"}"#;
+        for (name, text) in [("image.json", about), ("disk.qcow2", ""), ("vmlinux", "")] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        fs::write(folder.path().join("initrd.cpio"), "").unwrap();
+        let mut basis = Basis {
+            image: Image::open(folder.path()).unwrap(),
+            hardware: Hardware {
+                processor: Processor::Tcg,
+                screen: ScreenSize {
+                    width: 640,
+                    height: 480,
+                },
+                memory_mb: 512,
+                append: "quiet".to_owned(),
+            },
+            why: String::new(),
+            arpo: "arpo".to_owned(),
+            qemu: "10.0".to_owned(),
+        };
+        change(&mut basis);
+        basis
+    }
+
+    #[test]
+    fn a_key_changes_with_all_that_a_snapshot_depends_on() {
+        let changes: [fn(&mut Basis); 9] = [
+            |_| {},
+            |basis| basis.image.key.push('x'),
+            |basis| basis.arpo.push('x'),
+            |basis| basis.qemu.push('x'),
+            |basis| basis.hardware.processor = Processor::Kvm,
+            |basis| basis.hardware.screen.width += 1,
+            |basis| basis.hardware.screen.height += 1,
+            |basis| basis.hardware.memory_mb += 1,
+            |basis| basis.hardware.append.push('x'),
+        ];
+        let mut keys = changes.map(|change| key(&basis(change)));
+        assert_eq!(keys[0], key(&basis(|basis| basis.why.push('x'))));
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "{keys:?}");
+        // What ends where is told apart, too.
+        let moved = |basis: &mut Basis| (basis.arpo, basis.qemu) = ("arpo1".into(), "0.0".into());
+        assert_ne!(key(&basis(|_| {})), key(&basis(moved)));
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_what_it_says_is_refused() {
+        let about = |format: u32, key: &str, memory_bytes: u64| About {
+            format,
+            key: key.to_owned(),
+            image: "image".to_owned(),
+            arpo: "arpo".to_owned(),
+            qemu: "10.0".to_owned(),
+            accelerator: "tcg".to_owned(),
+            screen: ScreenSize {
+                width: 640,
+                height: 480,
+            },
+            arguments: Vec::new(),
+            token: "t".to_owned(),
+            memory_bytes,
+            overlay_bytes: 2,
+            made_at: String::new(),
+            boot_ms: 0,
+            made_ms: 0,
+        };
+        let cases = [
+            (Some(about(1, "k", 3)), None),
+            (Some(about(2, "k", 3)), Some("of another machine")),
+            (Some(about(1, "other", 3)), Some("of another machine")),
+            (Some(about(1, "k", 4)), Some("not as large")),
+            (None, Some("snapshot.json: ")),
+        ];
+        for (about, refusal) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("memory"), "abc").unwrap();
+            fs::write(folder.path().join("overlay.qcow2"), "ab").unwrap();
+            if let Some(about) = about {
+                let text = serde_json::to_vec(&about).unwrap();
+                fs::write(folder.path().join("snapshot.json"), text).unwrap();
+            }
+            let opened = Snapshot::open(folder.path(), "k", None).map(drop);
+            match refusal {
+                None => assert_eq!(opened, Ok(())),
+                Some(part) => assert!(opened.unwrap_err().contains(part)),
+            }
+        }
+    }
+
+    #[test]
+    fn old_snapshots_go_unless_somebody_uses_them() {
+        let store = tempfile::tempdir().unwrap();
+        let path = |name: &str| store.path().join(name);
+        let ours = basis(|_| {});
+        for (key, arpo) in [("ours", "arpo"), ("old", "before"), ("used", "before")] {
+            let about = serde_json::json!({
+                "format": 1, "key": key, "image": "image", "arpo": arpo, "qemu": "10.0",
+                "accelerator": "tcg", "screen": {"width": 1, "height": 1}, "arguments": [],
+                "token": "", "memory_bytes": 0, "overlay_bytes": 0, "made_at": "",
+                "boot_ms": 0, "made_ms": 0,
+            });
+            fs::create_dir(path(key)).unwrap();
+            fs::write(path(key).join("snapshot.json"), about.to_string()).unwrap();
+        }
+        fs::create_dir(path(".x.draft")).unwrap();
+        fs::create_dir(path("mine")).unwrap();
+        let held = lock_file(&path("used.lock")).unwrap();
+        flock(&held, FlockOperation::LockShared).unwrap();
+        let left = || {
+            let names = fs::read_dir(store.path()).unwrap();
+            let mut names: Vec<String> = names
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort_unstable();
+            names
+        };
+        prune(store.path(), &ours).unwrap();
+        assert_eq!(left(), ["mine", "ours", "used", "used.lock"]);
+        drop(held);
+        prune(store.path(), &ours).unwrap();
+        assert_eq!(left(), ["mine", "ours"]);
+    }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -70,7 +70,7 @@ pub(super) struct Vm {
     progress: watch::Receiver<Progress>,
     fate: Arc<Fate>,
     /// Those that follow it; ended with it.
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
     folder: SlotFolder,
 }
 
@@ -81,8 +81,19 @@ struct Fate {
     reason: OnceLock<String>,
     /// Who is told, once somebody wants to be.
     voice: OnceLock<Reporter>,
-    /// Whether its time is stopped because we want it.
-    frozen: AtomicBool,
+    /// Stops of its time that we asked for and QEMU has not told of yet.
+    stops: AtomicU32,
+}
+
+impl Fate {
+    /// Takes a stop that QEMU tells of for one of those that were asked for, if there are any.
+    fn is_asked_stop(&self) -> bool {
+        let asked = &self.stops;
+        let taken = asked.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |stops| {
+            stops.checked_sub(1)
+        });
+        taken.is_ok()
+    }
 }
 
 impl Vm {
@@ -132,7 +143,7 @@ impl Vm {
             drawing: tokio::sync::Mutex::default(),
             progress,
             fate,
-            _tasks: tasks,
+            tasks,
             folder,
         })
     }
@@ -206,14 +217,12 @@ impl Vm {
 
     /// Lets the guest's time pass.
     pub(super) async fn go_on(&self) -> Result<(), String> {
-        self.ask("cont", json!({}), PATIENCE).await?;
-        self.fate.frozen.store(false, Ordering::SeqCst);
-        Ok(())
+        self.ask("cont", json!({}), PATIENCE).await.map(drop)
     }
 
     /// Stops the guest's time.
     pub(super) async fn stop(&self) -> Result<(), String> {
-        self.fate.frozen.store(true, Ordering::SeqCst);
+        self.fate.stops.fetch_add(1, Ordering::SeqCst);
         self.ask("stop", json!({}), PATIENCE).await.map(drop)
     }
 
@@ -258,7 +267,9 @@ impl Vm {
     }
 
     /// Has QEMU end by itself, so that its files are whole, and comes back when it has.
-    pub(super) async fn quit(self, deadline: Instant) -> Result<SlotFolder, String> {
+    pub(super) async fn quit(mut self, deadline: Instant) -> Result<SlotFolder, String> {
+        // Nobody is told of an end that is wanted.
+        self.tasks.shutdown().await;
         self.ask("quit", json!({}), left(deadline)).await?;
         let (sandbox, folder) = (self.sandbox, self.folder);
         let end = tokio::time::timeout(left(deadline), async { sandbox.lifeline().end().await });
@@ -271,12 +282,12 @@ impl Vm {
     pub(super) async fn kill(self) {
         let Self {
             sandbox,
-            mut _tasks,
+            mut tasks,
             folder,
             ..
         } = self;
         // Nobody is told of an end that is wanted.
-        _tasks.shutdown().await;
+        tasks.shutdown().await;
         sandbox.kill().await;
         drop(folder);
     }
@@ -367,8 +378,10 @@ async fn guard(
             break end_of(&lifeline);
         };
         let panic = progress.borrow().panic.clone();
-        let frozen = fate.frozen.load(Ordering::SeqCst);
-        if let Some(reason) = fatal(&event, panic.as_deref(), frozen) {
+        if event.name == "STOP" && fate.is_asked_stop() {
+            continue;
+        }
+        if let Some(reason) = fatal(&event, panic.as_deref()) {
             break reason;
         }
     };
@@ -390,7 +403,7 @@ fn end_of(lifeline: &Lifeline) -> String {
 }
 
 /// Why a machine is of no use any more after an event, if it is not.
-fn fatal(event: &Event, panic: Option<&str>, frozen: bool) -> Option<String> {
+fn fatal(event: &Event, panic: Option<&str>) -> Option<String> {
     let text = |key: &str| event.data[key].as_str().unwrap_or_default();
     let panicked = || panic.map(|words| format!("its kernel panicked: {words}"));
     match event.name.as_str() {
@@ -412,7 +425,7 @@ fn fatal(event: &Event, panic: Option<&str>, frozen: bool) -> Option<String> {
             }
             (_, reason) => format!("its disk failed: {}", on_one_line(reason)),
         }),
-        "STOP" if !frozen => Some("QEMU stopped it without being asked to".to_owned()),
+        "STOP" => Some("QEMU stopped it without being asked to".to_owned()),
         _ => None,
     }
 }
@@ -432,66 +445,58 @@ mod tests {
         };
         let inside = Some("from inside");
         let cases = [
-            (shutdown("guest-shutdown"), None, false, inside),
-            (shutdown("guest-reset"), None, false, inside),
+            (shutdown("guest-shutdown"), None, inside),
+            (shutdown("guest-reset"), None, inside),
             (
                 shutdown("guest-reset"),
                 Some("no init"),
-                false,
                 Some("panicked: no init"),
             ),
-            (
-                shutdown("guest-panic"),
-                None,
-                false,
-                Some("its kernel panicked"),
-            ),
-            (shutdown("host-qmp-quit"), None, false, None),
-            (shutdown("host-signal"), None, false, None),
-            (("SHUTDOWN", json!(null)), None, false, None),
+            (shutdown("guest-panic"), None, Some("its kernel panicked")),
+            (shutdown("host-qmp-quit"), None, None),
+            (shutdown("host-signal"), None, None),
+            (("SHUTDOWN", json!(null)), None, None),
             (
                 ("GUEST_PANICKED", json!({})),
                 None,
-                false,
                 Some("its kernel panicked"),
             ),
-            (("RESET", json!({"guest": true})), None, false, inside),
+            (("RESET", json!({"guest": true})), None, inside),
             (
                 write(true, "No space left on device"),
                 None,
-                false,
                 Some("no room on this machine"),
             ),
             (
                 write(false, "File too large"),
                 None,
-                false,
                 Some("env.qemu.disk_mb"),
             ),
             (
                 write(false, "bad\nsector"),
                 None,
-                false,
                 Some("its disk failed: bad sector"),
             ),
-            (
-                ("STOP", json!(null)),
-                None,
-                false,
-                Some("without being asked"),
-            ),
-            (("STOP", json!(null)), None, true, None),
-            (("NIC_RX_FILTER_CHANGED", json!({})), None, false, None),
+            (("STOP", json!(null)), None, Some("without being asked")),
+            (("NIC_RX_FILTER_CHANGED", json!({})), None, None),
         ];
-        for ((name, data), panic, frozen, part) in cases {
+        for ((name, data), panic, part) in cases {
             let name = name.to_owned();
             let event = Event { name, data };
-            let reason = fatal(&event, panic, frozen);
+            let reason = fatal(&event, panic);
             match (&reason, part) {
                 (Some(reason), Some(part)) => assert!(reason.contains(part), "{reason}"),
                 (None, None) => {}
                 _ => panic!("{event:?}: {reason:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_stop_is_asked_for_as_often_as_it_was() {
+        let fate = Fate::default();
+        assert!(!fate.is_asked_stop());
+        fate.stops.fetch_add(2, Ordering::SeqCst);
+        assert_eq!([(); 3].map(|()| fate.is_asked_stop()), [true, true, false]);
     }
 }

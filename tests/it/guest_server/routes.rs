@@ -252,6 +252,52 @@ fn only_who_has_the_token_is_answered() {
 }
 
 #[test]
+fn a_port_is_reached_by_who_has_the_token() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    if !has_desktops("a_port_is_reached_by_who_has_the_token", &[]) {
+        return;
+    }
+    let desk = Desk::start(&["--token", "open sesame"]);
+    wait(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Says backwards what it hears, and hangs up.
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut heard = [0; 3];
+            stream.read_exact(&mut heard).await.unwrap();
+            heard.reverse();
+            stream.write_all(&heard).await.unwrap();
+        });
+        for token in [None, Some("open barley")] {
+            let guest = Guest::with_token(&desk.address, token, options()).unwrap();
+            let error = guest.connect_to(port).await.err().unwrap();
+            assert!(
+                matches!(error, GuestError::Reported { status: 401, .. }),
+                "{error}"
+            );
+        }
+        let guest = Guest::with_token(&desk.address, Some("open sesame"), options()).unwrap();
+        let mut connection = guest.connect_to(port).await.unwrap();
+        connection.write_all(b"abc").await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "cba");
+        serving.await.unwrap();
+        // Nobody listens there any more.
+        let error = guest.connect_to(port).await.err().unwrap();
+        assert!(
+            matches!(error, GuestError::Reported { status: 502, .. }),
+            "{error}"
+        );
+        // Asked without the wish to change what is spoken.
+        let url = format!("http://{}/arpo/connect/{port}", desk.address);
+        let asking = reqwest::Client::new().get(url).bearer_auth("open sesame");
+        assert_eq!(asking.send().await.unwrap().status().as_u16(), 426);
+    });
+}
+
+#[test]
 fn a_token_is_no_programs_business() {
     if !has_desktops("a_token_is_no_programs_business", &[]) {
         return;
