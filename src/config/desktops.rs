@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::assets::locate;
+use crate::config::fleet::FleetConfig;
 use crate::config::simulated::SimulatedConfig;
 use crate::types::{Protocol, ScreenSize};
 
@@ -18,6 +19,11 @@ pub struct EnvConfig {
     pub kind: EnvKind,
     /// Desktops, hence episodes running at a time.
     pub desktops: usize,
+    /// Whether a real desktop's time stands still while the policy, or whoever holds its episode,
+    /// thinks.
+    pub freeze_while_thinking: bool,
+    /// How real desktops are looked after.
+    pub fleet: FleetConfig,
     /// Simulated desktops.
     pub simulated: SimulatedConfig,
     /// Real desktops on this machine.

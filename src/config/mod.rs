@@ -12,6 +12,7 @@ pub mod assets;
 mod desktops;
 mod engine;
 mod error;
+mod fleet;
 mod learning;
 pub mod plan;
 mod pretrain;
@@ -30,6 +31,7 @@ pub use desktops::{
 };
 pub use engine::{CostTable, DeviceChoice, EngineConfig};
 pub use error::ConfigError;
+pub use fleet::{AdmissionMode, FleetConfig};
 pub use learning::{
     Denominator, FormatScope, GrpoConfig, OldLogprobs, OptimizerConfig, ReplacedMember,
     ReplayConfig, RewardConfig,

@@ -6,7 +6,9 @@
 use std::ops::RangeBounds;
 
 use crate::config::simulated::SimulatedConfig;
-use crate::config::{EngineConfig, EnvConfig, EnvKind, PolicyKind, PretrainConfig, Profile};
+use crate::config::{
+    EngineConfig, EnvConfig, EnvKind, FleetConfig, PolicyKind, PretrainConfig, Profile,
+};
 use crate::types::ReplyFormat;
 
 /// A value that cannot be, or not beside the others.
@@ -23,6 +25,7 @@ pub fn check(profile: &Profile) -> Vec<Problem> {
     let mut checks = Checks(Vec::new());
     check_run_and_policy(profile, &mut checks);
     check_engine(&profile.engine, &mut checks);
+    check_fleet(&profile.env.fleet, &mut checks);
     check_simulated(&profile.env.simulated, &mut checks);
     check_xvfb(&profile.env, &mut checks);
     check_qemu(&profile.env, &mut checks);
@@ -154,6 +157,51 @@ fn check_run_and_policy(profile: &Profile, c: &mut Checks) {
         "sampling.max_reply_tokens",
         sampling.max_reply_tokens < policy.context_tokens,
         "leaves no room for a prompt: lower it or raise policy.context_tokens",
+    );
+}
+
+fn check_fleet(fleet: &FleetConfig, c: &mut Checks) {
+    c.range(
+        "env.fleet.memory_reserve_mb",
+        &fleet.memory_reserve_mb,
+        ..=1 << 30,
+        "must be 0 to 1073741824",
+    );
+    c.range(
+        "env.fleet.parallel_starts",
+        &fleet.parallel_starts,
+        ..=256,
+        "must be 0 (one a core) to 256",
+    );
+    c.range(
+        "env.fleet.max_start_failures",
+        &fleet.max_start_failures,
+        ..=100,
+        "must be 0 (never) to 100",
+    );
+    let ratio = fleet.recycle_latency_ratio;
+    c.require(
+        "env.fleet.recycle_latency_ratio",
+        ratio == 0.0 || (1.1..=1000.0).contains(&ratio),
+        "must be 0 (never), or 1.1 to 1000: two episodes are never equally fast",
+    );
+    for (key, episodes) in [
+        (
+            "env.fleet.recycle_baseline_episodes",
+            fleet.recycle_baseline_episodes,
+        ),
+        (
+            "env.fleet.recycle_window_episodes",
+            fleet.recycle_window_episodes,
+        ),
+    ] {
+        c.range(key, &episodes, 1..=100, "must be 1 to 100");
+    }
+    c.range(
+        "env.fleet.recycle_after_episodes",
+        &fleet.recycle_after_episodes,
+        ..=1_000_000,
+        "must be 0 (never) to 1000000",
     );
 }
 

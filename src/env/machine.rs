@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::EnvError;
+use super::admission::MachineNeed;
 use super::guest::Guest;
 use crate::tasks::FileCache;
 use crate::types::osworld::PlaceholderValues;
@@ -66,6 +67,10 @@ pub trait Machine: Send + Sync {
     async fn picture(&self) -> Option<Screenshot> {
         None
     }
+    /// Its kind in a word or two, where its provider has several: «kvm», «tcg», «container».
+    fn kind(&self) -> String {
+        String::new()
+    }
     /// Its own memory on this host, bytes, where that is known.
     fn memory_bytes(&self) -> Option<u64> {
         None
@@ -91,6 +96,10 @@ pub trait Provider: Send + Sync {
     /// The machine of one desktop of the run, which tells of itself as it goes. Starts nothing: the
     /// first `revert` does.
     fn machine(&self, desktop: u32, reporter: Reporter) -> Result<Box<dyn Machine>, EnvError>;
+    /// What one of its machines takes of this host.
+    fn need(&self) -> MachineNeed {
+        MachineNeed::default()
+    }
 }
 
 /// What a machine has to tell.

@@ -4,11 +4,13 @@
 //! desktop's server. It does not know what a reward is: the evaluator asks a simulated desktop
 //! through `probe` and reads a real one by its `RealDesktop`.
 
+pub mod admission;
 pub mod guest;
 pub mod machine;
 pub mod qemu;
 mod sandbox;
 pub mod simulated;
+mod starts;
 pub mod xvfb;
 
 use std::time::Duration;
@@ -16,9 +18,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use admission::{Admission, Admitted, MachineNeed};
 pub use machine::{
     Connection, Machine, MachineEars, MachineNews, MachineState, Provider, RealDesktop, Reporter,
 };
+pub use starts::{Starts, Turn};
 
 use crate::types::{Action, ErrorClass, ScreenSize, Screenshot, SetupStep, Task};
 
@@ -110,13 +114,30 @@ pub trait Environment: Send {
             }),
         }
     }
-    /// Stops the desktop's own time while nobody looks. A no-op where there is none.
+    /// Stops the desktop's own time while nobody looks. A no-op where there is none, or where it is
+    /// to go on.
     async fn suspend(&mut self) -> Result<(), EnvError> {
         Ok(())
     }
     /// Undoes `suspend`.
     async fn wake(&mut self) -> Result<(), EnvError> {
         Ok(())
+    }
+    /// Whether its machine was starting when its last reset failed or was given up, and so never
+    /// came to the task's own steps.
+    fn failed_to_start(&self) -> bool {
+        false
+    }
+    /// Looks for the cause of a call that was given up, or that failed past the desktop, and tells
+    /// what it sees; the error in its place if the cause lies below.
+    async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {
+        let _ = symptom;
+        None
+    }
+    /// Looks after itself between two episodes, and tells how it is; why it is to be closed and
+    /// opened anew, if it is.
+    async fn inspect(&mut self) -> Option<String> {
+        None
     }
     /// Releases everything; the environment is gone even if this fails.
     async fn close(&mut self) -> Result<(), EnvError>;
@@ -170,6 +191,16 @@ pub enum EnvError {
         /// Why, and what to do about it.
         reason: String,
     },
+    /// A machine ended while it was in use.
+    #[error("{machine}: {reason} (then: {symptom})")]
+    Ended {
+        /// Which.
+        machine: String,
+        /// Why.
+        reason: String,
+        /// What was noticed of it.
+        symptom: String,
+    },
     /// A question it cannot answer.
     #[error("this desktop cannot answer {probe}")]
     Unsupported {
@@ -183,7 +214,7 @@ impl EnvError {
     pub fn class(&self) -> ErrorClass {
         match self {
             EnvError::Timeout { .. } => ErrorClass::Timeout,
-            EnvError::Crashed { .. } => ErrorClass::Crash,
+            EnvError::Crashed { .. } | EnvError::Ended { .. } => ErrorClass::Crash,
             EnvError::Screenshot { .. } => ErrorClass::Screenshot,
             EnvError::Guest { source, .. } => source.class(),
             EnvError::Machine { .. } | EnvError::Task { .. } | EnvError::Unsupported { .. } => {

@@ -7,6 +7,7 @@ mod exchange;
 mod files;
 mod machine;
 mod setup;
+mod upkeep;
 
 use std::path::Path;
 use std::pin::Pin;

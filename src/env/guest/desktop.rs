@@ -12,6 +12,8 @@ use tokio::time::sleep;
 
 use super::settle::{Settle, is_black};
 use super::setup::{self, Moment, Stage};
+use super::trend::Trend;
+use super::upkeep::{Reverts, Upkeep};
 use super::{Command, Guest, GuestError};
 use crate::env::{
     EnvError, Environment, Machine, Observation, Probe, ProbeBody, ProbeReply, RealDesktop,
@@ -28,6 +30,9 @@ const WAIT: Duration = Duration::from_secs(5);
 /// is being drawn may be black for a moment.
 const BLACK_LOOKS: u32 = 3;
 const BLACK_WAIT: Duration = Duration::from_millis(250);
+
+/// For a machine that stands still to go on before it is brought back in any case.
+const WAKE: Duration = Duration::from_secs(5);
 
 /// How a real desktop is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,19 +118,30 @@ impl ChromePatience {
 }
 
 /// What every call ends in until the next reset.
-#[derive(Clone, Copy, Debug)]
-enum Lost {
+#[derive(Clone, Debug)]
+pub(super) enum Lost {
     Crashed,
     TimedOut { after: Duration },
+    Ended { machine: String, reason: String },
 }
 
 /// One real desktop.
 pub struct GuestDesktop {
-    machine: Box<dyn Machine>,
+    pub(super) machine: Box<dyn Machine>,
     files: FileCache,
     options: DesktopOptions,
     kept: BTreeMap<String, Vec<u8>>,
-    lost: Option<Lost>,
+    pub(super) lost: Option<Lost>,
+    /// What a run adds; none for whoever looks after it alone.
+    pub(super) upkeep: Option<Upkeep>,
+    /// Whether its machine is starting, or did not come up.
+    pub(super) starting: bool,
+    /// Whether its machine stands still, or may do so.
+    pub(super) frozen: bool,
+    /// Whether the cause of its loss was looked for.
+    pub(super) looked_past: bool,
+    pub(super) trend: Trend,
+    pub(super) reverts: Reverts,
 }
 
 impl GuestDesktop {
@@ -137,37 +153,70 @@ impl GuestDesktop {
             options,
             kept: BTreeMap::new(),
             lost: Some(Lost::Crashed),
+            upkeep: None,
+            starting: false,
+            frozen: false,
+            looked_past: false,
+            trend: Trend::default(),
+            reverts: Reverts::default(),
         }
     }
 
-    fn guest(&self) -> &Guest {
+    /// The same, looked after by a run.
+    #[must_use]
+    pub fn kept_by(mut self, upkeep: Upkeep) -> Self {
+        self.upkeep = Some(upkeep);
+        self
+    }
+
+    pub(super) fn guest(&self) -> &Guest {
         self.machine.guest()
     }
 
     fn check_usable(&self, what: &'static str) -> Result<(), EnvError> {
-        Err(match self.lost {
+        Err(match self.lost.clone() {
             None => return Ok(()),
             Some(Lost::Crashed) => EnvError::Crashed { what },
             Some(Lost::TimedOut { after }) => EnvError::Timeout { what, after },
+            Some(Lost::Ended { machine, reason }) => EnvError::Ended {
+                machine,
+                reason,
+                symptom: what.to_owned(),
+            },
         })
     }
 
     /// Remembers what leaves the desktop in a state that nobody knows.
-    fn noted<T>(&mut self, began: Instant, result: Result<T, EnvError>) -> Result<T, EnvError> {
-        match result.as_ref().err().map(EnvError::class) {
-            Some(ErrorClass::Crash) => self.lost = Some(Lost::Crashed),
-            Some(ErrorClass::Timeout) => {
+    async fn noted<T>(
+        &mut self,
+        began: Instant,
+        result: Result<T, EnvError>,
+    ) -> Result<T, EnvError> {
+        let error = match result {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        match error.class() {
+            ErrorClass::Crash => self.lost = Some(Lost::Crashed),
+            ErrorClass::Timeout => {
                 let after = began.elapsed();
                 self.lost = Some(Lost::TimedOut { after });
             }
             _ => {}
         }
-        result
+        Err(self.explained(error).await)
+    }
+
+    async fn unfreeze(&mut self) -> Result<(), EnvError> {
+        if self.frozen {
+            self.machine.wake().await?;
+            self.frozen = false;
+        }
+        Ok(())
     }
 
     async fn begin(&mut self, task: &Task, steps: &[Setup]) -> Result<Screenshot, EnvError> {
-        self.machine.revert().await?;
-        self.guest().restarted();
+        self.revert().await?;
         self.run_steps(task, steps, "config", Moment::Reset).await?;
         self.look(self.options.settle_reset).await
     }
@@ -285,10 +334,20 @@ impl Environment for GuestDesktop {
         let began = Instant::now();
         self.lost = Some(Lost::Crashed);
         self.kept.clear();
+        self.looked_past = false;
+        self.starting = false;
         let typed = OsworldTask::read(task).map_err(faulty(task))?;
         // What can be refused is refused before the machine is touched.
         setup::check(&self.files, task, &typed)?;
-        let screenshot = self.begin(task, &typed.setup).await?;
+        // What stands still may not even take its end.
+        let woken = tokio::time::timeout(WAKE, self.unfreeze()).await;
+        if let Ok(Err(error)) = woken {
+            tracing::warn!(%error, "a machine does not go on; it is brought back all the same");
+        }
+        let screenshot = match self.begin(task, &typed.setup).await {
+            Ok(screenshot) => screenshot,
+            Err(error) => return Err(self.explained(error).await),
+        };
         self.lost = None;
         Ok(Observation {
             screenshot,
@@ -300,8 +359,12 @@ impl Environment for GuestDesktop {
         let began = Instant::now();
         self.check_usable("action")?;
         let acted = self.act(action).await;
+        if acted.is_ok() && !matches!(action, Action::Wait) {
+            let took = began.elapsed().saturating_sub(self.options.settle.least());
+            self.trend.acted(took.as_millis() as u64);
+        }
         Ok(Observation {
-            screenshot: self.noted(began, acted)?,
+            screenshot: self.noted(began, acted).await?,
             elapsed: began.elapsed(),
         })
     }
@@ -311,7 +374,7 @@ impl Environment for GuestDesktop {
         self.check_usable("screenshot")?;
         let seen = self.look(Settle::Pause(Duration::ZERO)).await;
         Ok(Observation {
-            screenshot: self.noted(began, seen)?,
+            screenshot: self.noted(began, seen).await?,
             elapsed: began.elapsed(),
         })
     }
@@ -321,7 +384,7 @@ impl Environment for GuestDesktop {
         self.check_usable("probe")?;
         let answered = self.answer(probe).await;
         Ok(ProbeReply {
-            body: self.noted(began, answered)?,
+            body: self.noted(began, answered).await?,
             elapsed: began.elapsed(),
         })
     }
@@ -346,16 +409,34 @@ impl Environment for GuestDesktop {
         let read = numbered.map(|(i, step)| Setup::read(step, &format!("{key}[{i}]")));
         let read: Vec<Setup> = read.collect::<Result<_, _>>().map_err(faulty(task))?;
         let ran = self.run_steps(task, &read, key, Moment::Judging).await;
-        self.noted(began, ran)?;
+        self.noted(began, ran).await?;
         Ok(began.elapsed())
     }
 
     async fn suspend(&mut self) -> Result<(), EnvError> {
-        self.machine.suspend().await
+        if self.upkeep.as_ref().is_none_or(|u| u.freeze_while_thinking) {
+            // Nobody knows what a call did that does not come back.
+            self.frozen = true;
+            self.machine.suspend().await?;
+        }
+        Ok(())
     }
 
     async fn wake(&mut self) -> Result<(), EnvError> {
-        self.machine.wake().await
+        self.unfreeze().await
+    }
+
+    fn failed_to_start(&self) -> bool {
+        self.starting
+    }
+
+    async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {
+        self.lost.get_or_insert(Lost::Crashed);
+        self.cause(symptom).await
+    }
+
+    async fn inspect(&mut self) -> Option<String> {
+        self.after_episode().await
     }
 
     async fn close(&mut self) -> Result<(), EnvError> {

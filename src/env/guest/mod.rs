@@ -21,6 +21,8 @@ mod reply;
 mod routes;
 mod settle;
 mod setup;
+mod trend;
+mod upkeep;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ pub use health::{Health, Layer};
 pub use reply::{Child, Command, Entry, Output, Patience, Verification};
 pub use settle::Settle;
 pub(crate) use settle::is_black;
+pub use upkeep::Upkeep;
 
 use crate::http;
 use crate::types::ScreenSize;

@@ -34,6 +34,14 @@ pub enum Settle {
 }
 
 impl Settle {
+    /// What is waited in any case.
+    pub(super) fn least(self) -> Duration {
+        match self {
+            Self::Pause(pause) => pause,
+            Self::Still { shortest, .. } => shortest,
+        }
+    }
+
     /// Waits and looks.
     pub(super) async fn look(self, guest: &Guest) -> Result<Screenshot, GuestError> {
         let (between, end) = match self {

@@ -27,6 +27,7 @@ use tokio::sync::OnceCell;
 pub use super::sandbox::State;
 pub use machine::XvfbMachine;
 
+use super::admission::MachineNeed;
 use super::machine::{Machine, Provider, Reporter};
 use super::sandbox::Limits;
 use super::{EnvError, guest::GuestOptions};
@@ -102,6 +103,19 @@ impl Provider for Xvfb {
     fn machine(&self, desktop: u32, reporter: Reporter) -> Result<Box<dyn Machine>, EnvError> {
         let machine = XvfbMachine::new(self.shared.clone(), desktop, reporter)?;
         Ok(Box::new(machine))
+    }
+
+    /// An X server, its desktop and an office program; a spare has no program yet.
+    fn need(&self) -> MachineNeed {
+        MachineNeed {
+            memory_mb: 300,
+            spare_mb: if self.shared.options.config.spare {
+                100
+            } else {
+                0
+            },
+            cores: 0.125,
+        }
     }
 }
 
