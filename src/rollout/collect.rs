@@ -2,20 +2,18 @@
 //!
 //! Desktops take the next waiting job when they are free; whoever is ready generates. In lock
 //! step, kept for comparison, every live episode waits for the slowest before each step. An
-//! evaluation may have some of the desktops meanwhile, an operator end single episodes.
-
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+//! evaluation may have some of the desktops meanwhile, an operator end single episodes. What a real
+//! desktop fails at is tried on another if one is free.
 
 use crate::config::Schedule;
-use crate::env::Environment;
-use crate::event::{EpisodeBranched, EventKind, Purpose};
+use crate::env::{EnvError, Environment};
 use crate::rollout::barrier::Barrier;
+use crate::rollout::care::{Care, Start, reboot_if_asked, tend};
 use crate::rollout::episode::{Collected, EpisodeContext, Job, Outcome, RolloutError, run_episode};
 use crate::rollout::executor;
 use crate::rollout::fleet::Fleet;
-use crate::rollout::lease::{Lease, LeasedJob};
-use crate::types::{EpisodeId, FailedEpisode};
+use crate::rollout::lease::Lease;
+use crate::rollout::queue::{Next, On, Queue, Work, finished_event};
 
 /// How a collection is run.
 pub struct CollectSpec<'a> {
@@ -45,6 +43,8 @@ pub struct Steering<'a> {
     pub leased_only: bool,
     /// Opens a desktop in the place of a closed one of that number; without it none is rebooted.
     pub reopen: Option<&'a (dyn Fn(u32) -> Reopened + 'a)>,
+    /// What becomes of real desktops that do not start.
+    pub care: Care,
 }
 
 /// A job has come to its end.
@@ -66,32 +66,8 @@ pub struct Collection {
     pub next_episode: u64,
     /// Episodes that an error ended, those tried again included; what operators ended is none.
     pub errors: u32,
-}
-
-/// A job that waits: how often it was tried, and how often an error ended it.
-#[derive(Clone, Copy)]
-struct Waiting {
-    index: usize,
-    attempt: u32,
-    errors: u32,
-}
-
-/// What a desktop does next.
-enum Work {
-    Own(Waiting),
-    Leased(LeasedJob),
-}
-
-struct Queue<'a> {
-    jobs: &'a [Job],
-    waiting: RefCell<VecDeque<Waiting>>,
-    outcomes: RefCell<Vec<Option<Outcome>>>,
-    next_episode: Cell<u64>,
-    errors: Cell<u32>,
-    done: Cell<u32>,
-    spec: CollectSpec<'a>,
-    barrier: Option<Barrier>,
-    told: &'a dyn Fn(Settled<'_>),
+    /// Why no desktop was left, if that ended it: the jobs that waited failed with this.
+    pub stranded: Option<String>,
 }
 
 /// Runs all jobs over the desktops and returns when each has its outcome. `told` hears of each.
@@ -102,22 +78,8 @@ pub async fn collect(
     spec: CollectSpec<'_>,
     told: &dyn Fn(Settled<'_>),
 ) -> Collection {
-    let waiting = (0..jobs.len()).map(|index| Waiting {
-        index,
-        attempt: 0,
-        errors: 0,
-    });
-    let queue = Queue {
-        jobs,
-        waiting: RefCell::new(waiting.collect()),
-        outcomes: RefCell::new(vec![None; jobs.len()]),
-        next_episode: Cell::new(spec.first_episode),
-        errors: Cell::new(0),
-        done: Cell::new(0),
-        barrier: (spec.schedule == Schedule::LockStep).then(Barrier::default),
-        spec,
-        told,
-    };
+    let barrier = (spec.schedule == Schedule::LockStep).then(Barrier::default);
+    let queue = Queue::new(jobs, envs.len() as u32, spec, barrier, told);
     let tasks = envs
         .iter_mut()
         .enumerate()
@@ -134,6 +96,7 @@ pub async fn collect(
             .collect(),
         next_episode: queue.next_episode.get(),
         errors: queue.errors.get(),
+        stranded: queue.stranded.into_inner(),
     }
 }
 
@@ -144,196 +107,79 @@ async fn serve(
     desktop: u32,
     env: &mut Box<dyn Environment>,
 ) {
+    let steering = queue.steering();
     loop {
-        reboot_if_asked(&queue.spec.steering, desktop, env).await;
-        let Some(work) = queue.next(context) else {
-            return;
-        };
-        let job = match &work {
-            Work::Own(own) => reseeded(&queue.jobs[own.index], own.attempt),
-            Work::Leased(leased) => reseeded(&leased.job, leased.errors),
-        };
-        let id = queue.begin(context, &job, desktop);
-        let evaluation = job.trial_of.map(|trial| trial.evaluation);
-        // Whoever ended the episode is answered when the seat is left, after the last event.
-        let fleet = &queue.spec.steering.fleet;
-        let mut seat = fleet.enter(id, desktop, evaluation);
-        let _debugged = context.debugger.seat(id, desktop);
-        let began = context.clock.now();
-        let barrier = queue.barrier.as_ref();
-        let ran = run_episode(context, env.as_mut(), &job, id, barrier, &mut seat).await;
-        match ran {
-            Ok(collected) => {
-                let clock_ms = context.clock.now().saturating_sub(began).as_millis() as u64;
-                context
-                    .recorder
-                    .emit(finished_event(&collected, job.purpose, clock_ms));
-                queue.settle(&work, Outcome::Scored(Box::new(collected)));
+        // Before anything is looked at, so that no change of it is missed.
+        let changes = steering.fleet.changes();
+        reboot_if_asked(steering, desktop, env).await;
+        match queue.next(context, desktop) {
+            Next::Over => return,
+            Next::Wait => queue.wait(context, desktop, changes).await,
+            Next::Work(work) => {
+                let start = run(context, queue, desktop, env.as_mut(), work).await;
+                if !context.clock.is_virtual() {
+                    tend(context, queue, desktop, env, start).await;
+                }
             }
-            Err(error) => queue.fail(context, work, &job, id, &error),
         }
     }
 }
 
-/// Closes the desktop and opens it anew if an operator wants it.
-async fn reboot_if_asked(steering: &Steering<'_>, desktop: u32, env: &mut Box<dyn Environment>) {
-    let Some(answers) = steering.fleet.take_reboot(desktop) else {
-        return;
-    };
-    let reopened = match steering.reopen {
-        Some(reopen) => {
-            if let Err(error) = env.close().await {
-                // It is being replaced because something is wrong with it.
-                tracing::warn!(%error, desktop, "closing a desktop to reboot it");
-            }
-            reopen(desktop).map(|opened| *env = opened)
+/// Runs one job on a desktop; what that has shown of the desktop.
+async fn run(
+    context: &EpisodeContext<'_>,
+    queue: &Queue<'_>,
+    desktop: u32,
+    env: &mut dyn Environment,
+    work: Work,
+) -> Start {
+    let job = queue.job(&work);
+    let id = queue.begin(context, &job, desktop);
+    let evaluation = job.trial_of.map(|trial| trial.evaluation);
+    // Whoever ended the episode is answered when the seat is left, after the last event.
+    let fleet = &queue.steering().fleet;
+    let mut seat = fleet.enter(id, desktop, evaluation);
+    let _debugged = context.debugger.seat(id, desktop);
+    let began = context.clock.now();
+    let barrier = queue.barrier.as_ref();
+    let ran = run_episode(context, env, &job, id, barrier, &mut seat).await;
+    let start = shown(&ran, env);
+    match ran {
+        Ok(collected) => {
+            let clock_ms = context.clock.now().saturating_sub(began).as_millis() as u64;
+            let finished = finished_event(&collected, job.purpose, clock_ms);
+            context.recorder.emit(finished);
+            queue.settle(&work, Outcome::Scored(Box::new(collected)));
         }
-        None => Err("these desktops cannot be rebooted".to_owned()),
-    };
-    for answer in answers {
-        answer(reopened.clone());
+        Err(error) => {
+            let on = On {
+                job: &job,
+                id,
+                desktop,
+                did_not_start: matches!(start, Start::Failed(_)),
+            };
+            queue.fail(context, work, on, &error);
+        }
     }
+    start
 }
 
-impl Queue<'_> {
-    /// The next job of a free desktop: a leased one if it may have one, and only while the
-    /// collection itself goes on.
-    fn next(&self, context: &EpisodeContext<'_>) -> Option<Work> {
-        let steering = &self.spec.steering;
-        let goes_on = steering.leased_only || (self.done.get() as usize) < self.jobs.len();
-        if goes_on
-            && !context.gate.is_shut()
-            && let Some(leased) = steering.lease.take()
-        {
-            return Some(Work::Leased(leased));
+/// What an episode has shown of its desktop's start.
+fn shown(ran: &Result<Collected, RolloutError>, env: &dyn Environment) -> Start {
+    match ran {
+        Err(RolloutError::Cancelled | RolloutError::Ended(_) | RolloutError::Policy(_)) => {
+            Start::Unknown
         }
-        self.waiting.borrow_mut().pop_front().map(Work::Own)
-    }
-
-    fn begin(&self, context: &EpisodeContext<'_>, job: &Job, desktop: u32) -> EpisodeId {
-        let id = EpisodeId {
-            incarnation: self.spec.incarnation,
-            number: self.next_episode.get(),
-        };
-        self.next_episode.set(id.number + 1);
-        context.recorder.emit(EventKind::EpisodeStarted {
-            episode: id,
-            purpose: job.purpose,
-            group: job.group,
-            sample: job.sample,
-            task: job.task.id.clone(),
-            desktop,
-            evaluation: job.trial_of.map(|trial| trial.evaluation),
-            infeasible: job.task.is_infeasible(),
-        });
-        if let Some(branch) = &job.branch {
-            let from = branch.origin();
-            let branched = EpisodeBranched { episode: id, from };
-            context.recorder.emit(EventKind::EpisodeBranched(branched));
+        // Refused before the machine was touched.
+        Err(RolloutError::Reset(EnvError::Task { .. })) => Start::Unknown,
+        Err(error) if env.failed_to_start() => Start::Failed(match error {
+            RolloutError::Reset(error) => error.to_string(),
+            error => error.to_string(),
+        }),
+        // It may not have come to its turn.
+        Err(RolloutError::Deadline(_) | RolloutError::Reset(EnvError::Machine { .. })) => {
+            Start::Unknown
         }
-        id
-    }
-
-    fn settle(&self, work: &Work, outcome: Outcome) {
-        let index = match work {
-            Work::Own(own) => own.index,
-            Work::Leased(leased) => {
-                self.spec.steering.lease.settle(leased.index, outcome);
-                return;
-            }
-        };
-        self.done.set(self.done.get() + 1);
-        (self.told)(Settled {
-            index,
-            outcome: &outcome,
-            done: self.done.get(),
-        });
-        self.outcomes.borrow_mut()[index] = Some(outcome);
-    }
-
-    fn fail(
-        &self,
-        context: &EpisodeContext<'_>,
-        work: Work,
-        job: &Job,
-        id: EpisodeId,
-        error: &RolloutError,
-    ) {
-        let errors = match &work {
-            Work::Own(own) => own.errors,
-            Work::Leased(leased) => leased.errors,
-        };
-        // What operators end on purpose is nobody's error, and costs none of the tries.
-        let asked = matches!(error, RolloutError::Ended(_));
-        let tries_left = asked || errors < self.spec.max_rerolls;
-        let rerolled = error.is_worth_rerolling() && tries_left;
-        if let (Work::Own(_), false) = (&work, asked) {
-            self.errors.set(self.errors.get() + 1);
-        }
-        context.recorder.emit(EventKind::EpisodeFailed {
-            episode: id,
-            purpose: job.purpose,
-            task: job.task.id.clone(),
-            class: error.class(),
-            message: error.to_string(),
-            rerolled,
-        });
-        let errors = errors + u32::from(!asked);
-        let work = match work {
-            work if !rerolled => work,
-            Work::Own(own) => {
-                self.waiting.borrow_mut().push_front(Waiting {
-                    attempt: own.attempt + 1,
-                    errors,
-                    ..own
-                });
-                return;
-            }
-            // A trial keeps its chances unless an error spoilt them.
-            Work::Leased(leased) => {
-                let again = LeasedJob { errors, ..leased };
-                let Some(revoked) = self.spec.steering.lease.put_back(again) else {
-                    return;
-                };
-                Work::Leased(revoked)
-            }
-        };
-        let failed = Outcome::Failed(FailedEpisode {
-            id,
-            task: job.task.id.clone(),
-            group: job.group,
-            sample: job.sample,
-            class: error.class(),
-            message: error.to_string(),
-            steps: 0,
-        });
-        self.settle(&work, failed);
-    }
-}
-
-/// A job tried again draws other chances.
-fn reseeded(job: &Job, attempt: u32) -> Job {
-    let mut job = job.clone();
-    if attempt > 0 {
-        job.seed = crate::types::derive_seed(job.seed, &[u64::from(attempt)]);
-    }
-    job
-}
-
-fn finished_event(collected: &Collected, purpose: Purpose, clock_ms: u64) -> EventKind {
-    let episode = &collected.episode;
-    EventKind::EpisodeFinished {
-        episode: episode.id,
-        purpose,
-        task: episode.task.clone(),
-        end: episode.end,
-        outcome: episode.reward.outcome,
-        format: episode.reward.format,
-        state_score: episode.state_score,
-        steps: episode.steps.len() as u32,
-        tokens: episode.tokens.len() as u32,
-        sampled_tokens: episode.tokens.num_sampled() as u32,
-        clock_ms,
-        human_touched: episode.human_touched,
+        Ok(_) | Err(_) => Start::Worked,
     }
 }

@@ -196,7 +196,11 @@ impl RolloutError {
 /// An episode under way.
 pub(super) struct Running<'a, 'c> {
     pub(super) context: &'a EpisodeContext<'c>,
-    env: &'a mut dyn Environment,
+    pub(super) env: &'a mut dyn Environment,
+    /// Whether its time stands still, or may do so.
+    pub(super) frozen: bool,
+    /// What of the desktop is waited for, or was when the episode's time was over.
+    awaited: Option<&'static str>,
     pub(super) job: &'a Job,
     pub(super) id: EpisodeId,
     pub(super) barrier: Option<&'a Barrier>,
@@ -244,7 +248,9 @@ pub(super) async fn run_episode(
         .map_err(RolloutError::Policy)?;
     let mut running = Running {
         context,
-        env,
+        env: &mut *env,
+        frozen: false,
+        awaited: None,
         job,
         id,
         barrier,
@@ -274,26 +280,73 @@ pub(super) async fn run_episode(
     if let Some(barrier) = barrier {
         barrier.leave();
     }
+    let end = running.wound_up(end).await;
     running.close_base().await;
     context.policy.close(running.session).await;
     let end = end?;
-    tokio::select! {
+    let scored = tokio::select! {
         biased;
         how = seat.ended() => Err(RolloutError::Ended(how)),
         scored = running.score(end) => scored,
+    };
+    match scored {
+        Err(error) => Err(explained(env, error).await),
+        scored => scored,
     }
 }
 
+/// What reads the end state asks the desktop past the episode, which may owe its error to it.
+async fn explained(env: &mut dyn Environment, error: RolloutError) -> RolloutError {
+    let RolloutError::Evaluator(EvaluatorError::Environment { task, source }) = error else {
+        return error;
+    };
+    let may_be = matches!(source.class(), ErrorClass::Crash | ErrorClass::Timeout);
+    let cause = if may_be {
+        env.diagnose(&source.to_string()).await
+    } else {
+        None
+    };
+    RolloutError::Evaluator(EvaluatorError::Environment {
+        task,
+        source: cause.unwrap_or(source),
+    })
+}
+
 impl Running<'_, '_> {
+    /// How playing ended, the desktop going on again; an error's cause may lie below.
+    async fn wound_up(
+        &mut self,
+        end: Result<EpisodeEnd, RolloutError>,
+    ) -> Result<EpisodeEnd, RolloutError> {
+        let thawed = self.thaw().await;
+        let error = match end {
+            Ok(end) => return thawed.map(|()| end),
+            Err(error) => error,
+        };
+        if let Err(error) = thawed {
+            tracing::warn!(%error, episode = %self.id, "its desktop does not go on");
+        }
+        if let (RolloutError::Deadline(_), Some(awaited)) = (&error, self.awaited) {
+            let symptom = format!("{awaited}: {error}");
+            if let Some(cause) = self.env.diagnose(&symptom).await {
+                return Err(RolloutError::Env(cause));
+            }
+        }
+        Err(error)
+    }
+
     async fn play(&mut self) -> Result<EpisodeEnd, RolloutError> {
         let seed = derive_seed(self.job.seed, &[SEED_DESKTOP]);
         let left = self.time_left();
+        self.awaited = Some("reset");
         let resetting = self.env.reset(&self.job.task, seed);
         let first = self.context.in_time(left, resetting).await?;
+        self.awaited = None;
         let mut observation = first.map_err(RolloutError::Reset)?;
         self.pass(observation.elapsed).await;
         observation = self.replay(observation).await?;
         loop {
+            self.freeze().await?;
             if !self.pass_gate().await {
                 return Err(RolloutError::Cancelled);
             }
@@ -304,7 +357,9 @@ impl Running<'_, '_> {
             let Some(draft) = self.think(observation.screenshot).await? else {
                 return Ok(EpisodeEnd::ContextFull);
             };
-            let Some(reply) = self.consult(draft).await? else {
+            let reply = self.consult(draft).await?;
+            self.thaw().await?;
+            let Some(reply) = reply else {
                 observation = self.env.observe().await.map_err(RolloutError::Env)?;
                 self.pass(observation.elapsed).await;
                 continue;
@@ -519,8 +574,11 @@ impl Running<'_, '_> {
 
     pub(super) async fn perform(&mut self, action: &Action) -> Result<Observation, RolloutError> {
         let left = self.time_left();
+        self.awaited = Some("action");
         let acting = self.env.step(action);
-        match self.context.in_time(left, acting).await? {
+        let acted = self.context.in_time(left, acting).await?;
+        self.awaited = None;
+        match acted {
             Ok(observation) => {
                 self.pass(observation.elapsed).await;
                 self.last = Some(observation.screenshot.clone());

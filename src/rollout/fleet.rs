@@ -24,12 +24,28 @@ pub enum Ending {
 
 /// Episodes that run and desktops that wait for a reboot. Clones share it.
 #[derive(Clone, Default)]
-pub struct Fleet(Arc<Mutex<Inner>>);
+pub struct Fleet(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    changes: watch::Sender<()>,
+}
 
 #[derive(Default)]
 struct Inner {
     running: BTreeMap<EpisodeId, Running>,
     reboots: BTreeMap<u32, Vec<Answer>>,
+    sick: BTreeMap<u32, Sick>,
+}
+
+/// A desktop that did not start when it was last to.
+struct Sick {
+    /// Times in a row.
+    failures: u32,
+    /// Whether it is left alone.
+    is_left_alone: bool,
+    reason: String,
 }
 
 struct Running {
@@ -41,7 +57,7 @@ struct Running {
 
 impl Fleet {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this episode runs.
@@ -75,11 +91,81 @@ impl Fleet {
     pub fn reboot(&self, desktop: u32, answer: Answer) {
         let mut inner = self.lock();
         inner.reboots.entry(desktop).or_default().push(answer);
+        // Whoever reboots it has mended it.
+        inner.sick.remove(&desktop);
         for running in inner.running.values() {
             if running.desktop == desktop {
                 running.ask(Ending::Reroll);
             }
         }
+        drop(inner);
+        self.nudge();
+    }
+
+    /// Forgets what was wrong with desktops from number `from` on: they are closed.
+    pub fn forget(&self, from: u32) {
+        self.lock().sick.split_off(&from);
+    }
+
+    /// The desktop's machine came up.
+    pub(super) fn start_worked(&self, desktop: u32) {
+        self.lock().sick.remove(&desktop);
+    }
+
+    /// The desktop's machine did not come up; how often in a row. After `most` times it is left
+    /// alone until it is rebooted.
+    pub(super) fn start_failed(&self, desktop: u32, most: u32, reason: &str) -> u32 {
+        let mut inner = self.lock();
+        let before = inner.sick.get(&desktop).map_or(0, |sick| sick.failures);
+        let failures = before + 1;
+        let sick = Sick {
+            failures,
+            is_left_alone: failures >= most,
+            reason: reason.to_owned(),
+        };
+        inner.sick.insert(desktop, sick);
+        drop(inner);
+        self.nudge();
+        failures
+    }
+
+    /// Whether the desktop is not to be started.
+    pub(super) fn is_left_alone(&self, desktop: u32) -> bool {
+        let inner = self.lock();
+        inner
+            .sick
+            .get(&desktop)
+            .is_some_and(|sick| sick.is_left_alone)
+    }
+
+    /// What is wrong with the first `desktops`, if all of them are left alone.
+    pub(super) fn all_left_alone(&self, desktops: u32) -> Option<String> {
+        let inner = self.lock();
+        let sick = inner.sick.range(..desktops);
+        let alone: Vec<_> = sick.filter(|(_, sick)| sick.is_left_alone).collect();
+        let (desktop, last) = alone.last()?;
+        let all = alone.len() == desktops as usize;
+        all.then(|| {
+            format!(
+                "{desktops} of {desktops} did not start, desktop {desktop} {} times in a row: {}",
+                last.failures, last.reason
+            )
+        })
+    }
+
+    /// Whether somebody waits for this desktop's reboot.
+    pub(super) fn wants_reboot(&self, desktop: u32) -> bool {
+        self.lock().reboots.contains_key(&desktop)
+    }
+
+    /// What changes from now on.
+    pub(super) fn changes(&self) -> Changes {
+        Changes(self.0.changes.subscribe())
+    }
+
+    /// Tells desktops that wait that something has changed.
+    pub(super) fn nudge(&self) {
+        self.0.changes.send_replace(());
     }
 
     /// Refuses the reboots that wait for desktops from number `from` on.
@@ -123,6 +209,19 @@ impl Running {
             }
             is_first
         });
+    }
+}
+
+/// Changes of a fleet that desktops may wait for.
+pub(super) struct Changes(watch::Receiver<()>);
+
+impl Changes {
+    /// Resolves after the first since this was made.
+    pub(super) async fn any(&mut self) {
+        // Fails only without a fleet, and then nothing changes any more.
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct LeasedJob {
     pub(super) index: usize,
     pub(super) job: Job,
     pub(super) errors: u32,
+    /// The desktop that last failed at it.
+    pub(super) avoid: Option<u32>,
 }
 
 impl Lease {
@@ -42,6 +44,7 @@ impl Lease {
             index,
             job,
             errors: 0,
+            avoid: None,
         });
         *self.lock() = Some(Leased {
             desktops,
@@ -62,14 +65,15 @@ impl Lease {
         waiting.map(|job| job.index).collect()
     }
 
-    /// The next job, if the lease has room for another.
-    pub(super) fn take(&self) -> Option<LeasedJob> {
+    /// The next job that avoids none but desktops that it `may`, if the lease has room for another.
+    pub(super) fn take(&self, may: &dyn Fn(Option<u32>) -> bool) -> Option<LeasedJob> {
         let mut leased = self.lock();
         let leased = leased.as_mut()?;
         if leased.under_way >= leased.desktops {
             return None;
         }
-        let job = leased.waiting.pop_front()?;
+        let at = leased.waiting.iter().position(|job| may(job.avoid))?;
+        let job = leased.waiting.remove(at)?;
         leased.under_way += 1;
         Some(job)
     }
@@ -79,6 +83,14 @@ impl Lease {
         self.lock().as_ref().is_none_or(|one| one.under_way == 0)
     }
 
+    /// Whether no job waits or is under way.
+    pub(super) fn is_done(&self) -> bool {
+        let leased = self.lock();
+        leased
+            .as_ref()
+            .is_none_or(|one| one.under_way == 0 && one.waiting.is_empty())
+    }
+
     /// A job is to be tried again; it comes back if the lease was revoked, to be settled instead.
     pub(super) fn put_back(&self, job: LeasedJob) -> Option<LeasedJob> {
         let mut leased = self.lock();
@@ -86,7 +98,10 @@ impl Lease {
             return Some(job);
         };
         leased.under_way -= 1;
-        leased.waiting.push_front(job);
+        match job.avoid {
+            Some(_) => leased.waiting.push_back(job),
+            None => leased.waiting.push_front(job),
+        }
         None
     }
 

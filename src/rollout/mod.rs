@@ -7,23 +7,29 @@
 
 mod barrier;
 mod branch;
+mod care;
 mod clock;
 mod collect;
 mod debug;
 mod episode;
 mod executor;
 mod fleet;
+mod freeze;
 mod gate;
 mod held;
 mod lease;
+mod queue;
 mod recorder;
 
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod wall_tests;
 
 pub use branch::Branch;
+pub use care::Care;
 pub use clock::Clock;
 pub use collect::{CollectSpec, Collection, Settled, Steering, collect};
 pub use debug::Debugger;
