@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::config::Profile;
-use crate::env::Environment;
+use crate::env::{Admitted, Environment};
 use crate::evaluator::Scorer;
 use crate::event::{EvalReport, EvalRequest, EvalWhen, EventKind, NoticeLevel, Phase, TrialRow};
 use crate::policy::{Policy, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
-    Clock, CollectSpec, Collection, EpisodeContext, Job, Lease, Recorder, Settled, Steering,
+    Care, Clock, CollectSpec, Collection, EpisodeContext, Job, Lease, Recorder, Settled, Steering,
     collect,
 };
 use crate::session::control::Control;
@@ -85,6 +85,9 @@ impl Collector {
             lease: lease.clone(),
             gate: parts.control.gate(),
         };
+        if let Some(admission) = parts.desktops.admission() {
+            parts.control.admit_desktops(admission);
+        }
         let evaluations = Evaluations::new(place, &parts.profile, &parts.prompt);
         parts.control.serve_evaluations(evaluations.clone());
         Self {
@@ -171,6 +174,10 @@ impl Collector {
                 lease: self.lease.clone(),
                 leased_only: told.is_none(),
                 reopen: Some(&reopen),
+                care: Care {
+                    max_start_failures: self.profile.env.fleet.max_start_failures,
+                    ..Care::default()
+                },
             },
         };
         let evaluations = self.evaluations.clone();
@@ -189,7 +196,10 @@ impl Collector {
         self.next_episode = collection.next_episode;
         self.clock_ms = clock.now_ms();
         self.keep_branches(&mut collection, branches);
-        Ok(collection)
+        match collection.stranded {
+            Some(reason) => Err(SessionError::NoDesktop(reason)),
+            None => Ok(collection),
+        }
     }
 
     /// Runs an evaluation of the engine's own on all desktops and tells of it; `None` if it was
@@ -284,10 +294,33 @@ impl Collector {
         }
         let fleet = self.control.fleet();
         fleet.refuse_reboots(wanted as u32, "the desktop was taken out of the run");
+        fleet.forget(wanted as u32);
+        if !self.has_room(wanted as u32)? {
+            return Ok(());
+        }
         for desktop in self.envs.len()..wanted {
             self.envs.push(self.desktops.open(desktop as u32)?);
         }
         Ok(())
+    }
+
+    /// Whether so many desktops are admitted. A run that has some goes on with those.
+    fn has_room(&self, wanted: u32) -> Result<bool, SessionError> {
+        let open = self.envs.len() as u32;
+        let admission = self.desktops.admission();
+        match admission.map_or(Admitted::Fits, |one| one.ask(open, wanted)) {
+            Admitted::Fits => Ok(true),
+            Admitted::Warned(says) => {
+                self.notice(NoticeLevel::Warning, says);
+                Ok(true)
+            }
+            Admitted::Refused(says) if open == 0 => Err(SessionError::NoRoom(says)),
+            Admitted::Refused(says) => {
+                let text = format!("the run goes on with {open} desktops: {says}");
+                self.notice(NoticeLevel::Warning, text);
+                Ok(false)
+            }
+        }
     }
 
     /// Closes all desktops. One that cannot close is gone anyway.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::bus::{CommandInbox, CommandRequest, EventSink};
 use crate::config::Profile;
+use crate::env::{Admission, Admitted};
 use crate::event::{
     CLIP_HIGH_KEY, CLIP_LOW_KEY, Command, DESKTOPS_KEY, EventKind, F, LEARNING_RATE_KEY,
     REPLAY_KEY, SafePoint, Stride, TEMPERATURE_KEY, TrainerState,
@@ -64,6 +65,7 @@ pub struct Control {
     stop_requests: Vec<CommandRequest>,
     settings: Settings,
     fleet: Fleet,
+    admission: Option<Admission>,
     evaluations: Option<Evaluations>,
     replay: Option<SharedReplay>,
     pub(super) debug: DebugControl,
@@ -87,6 +89,7 @@ impl Control {
             stop_requests: Vec::new(),
             settings,
             fleet: Fleet::default(),
+            admission: None,
             evaluations: None,
             replay: None,
             debug: DebugControl::default(),
@@ -111,6 +114,11 @@ impl Control {
     /// Single episodes and desktops.
     pub(super) fn fleet(&self) -> Fleet {
         self.fleet.clone()
+    }
+
+    /// Refuses more desktops than this admits.
+    pub(super) fn admit_desktops(&mut self, admission: Admission) {
+        self.admission = Some(admission);
     }
 
     /// Takes evaluations from now on.
@@ -286,6 +294,13 @@ impl Control {
                 let desktops = self.settings.desktops;
                 (*desktop >= desktops)
                     .then(|| format!("the run has {desktops} desktops, numbered from 0"))
+            }
+            Command::SetDesktops { value } => {
+                match self.admission?.ask(self.settings.desktops, *value) {
+                    Admitted::Refused(says) => Some(says),
+                    // Told when they are opened.
+                    Admitted::Warned(_) | Admitted::Fits => None,
+                }
             }
             Command::PinStored {
                 task,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crate::bus::socket_dir;
 use crate::config::simulated::SimulatedConfig;
-use crate::config::{EnvKind, Profile, QemuConfig, XvfbConfig};
-use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions};
+use crate::config::{EnvConfig, EnvKind, FleetConfig, Profile, QemuConfig, XvfbConfig};
+use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions, Upkeep};
 use crate::env::qemu::{Qemu, QemuOptions};
 use crate::env::simulated::Simulated;
 use crate::env::xvfb::{Xvfb, XvfbOptions};
-use crate::env::{EnvError, Environment, MachineEars, Provider, Reporter};
+use crate::env::{Admission, EnvError, Environment, MachineEars, Provider, Reporter, Starts};
 use crate::session::{SessionError, open_files};
 use crate::tasks::FileCache;
 
@@ -32,7 +32,37 @@ pub enum Desktops {
         options: DesktopOptions,
         /// Who hears what they tell of themselves.
         ears: MachineEars,
+        /// How they are looked after.
+        care: FleetCare,
     },
+}
+
+/// How real desktops are looked after, whatever kind they are.
+#[derive(Clone, Debug)]
+pub struct FleetCare {
+    config: FleetConfig,
+    freeze_while_thinking: bool,
+    starts: Starts,
+}
+
+impl FleetCare {
+    /// As `[env]` and `[env.fleet]` say.
+    pub fn of(env: &EnvConfig) -> Self {
+        Self {
+            config: env.fleet,
+            freeze_while_thinking: env.freeze_while_thinking,
+            starts: Starts::per_core_if_0(env.fleet.parallel_starts),
+        }
+    }
+
+    fn upkeep(&self, reporter: Reporter) -> Upkeep {
+        Upkeep {
+            reporter,
+            starts: self.starts.clone(),
+            fleet: self.config,
+            freeze_while_thinking: self.freeze_while_thinking,
+        }
+    }
 }
 
 impl Desktops {
@@ -54,12 +84,25 @@ impl Desktops {
             files: open_files(&profile.tasks)?,
             options,
             ears,
+            care: FleetCare::of(&profile.env),
         })
     }
 
     /// Whether their time is virtual.
     pub fn are_virtual(&self) -> bool {
         matches!(self, Self::Simulated(_))
+    }
+
+    /// Who says whether there is room for so many; nobody for simulated ones.
+    pub(super) fn admission(&self) -> Option<Admission> {
+        let Self::Real { provider, care, .. } = self else {
+            return None;
+        };
+        Some(Admission {
+            need: provider.need(),
+            mode: care.config.admission,
+            reserve_mb: care.config.memory_reserve_mb,
+        })
     }
 
     /// The desktop of a number.
@@ -71,11 +114,13 @@ impl Desktops {
                 files,
                 options,
                 ears,
+                care,
             } => {
                 let reporter = Reporter::new(desktop, ears.clone());
-                let machine = provider.machine(desktop, reporter);
+                let machine = provider.machine(desktop, reporter.clone());
                 let machine = machine.map_err(SessionError::Env)?;
-                Box::new(GuestDesktop::new(machine, files.clone(), options.clone()))
+                let opened = GuestDesktop::new(machine, files.clone(), options.clone());
+                Box::new(opened.kept_by(care.upkeep(reporter)))
             }
         })
     }

@@ -25,6 +25,8 @@ mod timing;
 mod train;
 
 #[cfg(test)]
+mod fleet_tests;
+#[cfg(test)]
 mod live_tests;
 #[cfg(test)]
 mod tests;
@@ -32,7 +34,7 @@ mod tests;
 pub use collector::{Collector, CollectorParts, Evaluated};
 pub use control::{Control, Settings};
 pub use debug::{debug_job, load_branch};
-pub use desktops::{Desktops, beside_sockets, open_desktops, qemu};
+pub use desktops::{Desktops, FleetCare, beside_sockets, open_desktops, qemu};
 pub use evaluate::EvaluationSpec;
 pub use learner::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
 pub use machines::machine_ears;
@@ -62,6 +64,12 @@ pub enum SessionError {
     /// A desktop could not be made at all.
     #[error("{0}")]
     Env(#[source] EnvError),
+    /// This machine has no room for the desktops.
+    #[error("{0}")]
+    NoRoom(String),
+    /// No desktop starts any more.
+    #[error("{0}")]
+    NoDesktop(String),
     /// A task set.
     #[error("{0}")]
     Tasks(String),
