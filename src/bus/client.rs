@@ -17,8 +17,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::bus::frame::{
-    CommandFrame, Frame, FrameKind, HASH_BYTES, LaggedFrame, PICTURE_BYTES_MAX, ReplyFrame,
-    SERVER_FRAME_MAX, TOKENS_BYTES_MAX, TokensFrame, read_frame, write_frame, write_json,
+    CommandFrame, Frame, FrameKind, HASH_BYTES, LOG_BYTES_MAX, LaggedFrame, LogFrame,
+    PICTURE_BYTES_MAX, ReplyFrame, SERVER_FRAME_MAX, TOKENS_BYTES_MAX, TokensFrame, WantLogFrame,
+    read_frame, write_frame, write_json,
 };
 use crate::bus::server::HEARTBEAT;
 use crate::bus::source::{
@@ -26,7 +27,7 @@ use crate::bus::source::{
 };
 use crate::bus::{BusError, CommandSender, Hello, Pictures, Role, Source, SourceItem, Welcome};
 use crate::event::{CommandStatus, ReplyId, ReplyTokens, RunState, SCHEMA_VERSION};
-use crate::types::ImageHash;
+use crate::types::{ImageHash, MachineLog};
 
 /// An engine on the same machine answers within milliseconds; one over a slow line within this.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -267,7 +268,9 @@ impl Client {
             | FrameKind::Picture
             | FrameKind::NoPicture
             | FrameKind::WantTokens
-            | FrameKind::Tokens => return Ok(()),
+            | FrameKind::Tokens
+            | FrameKind::WantLog
+            | FrameKind::Log => return Ok(()),
         };
         self.items.send(item).await.map_err(|_| End::Over)
     }
@@ -331,7 +334,7 @@ impl Client {
     }
 }
 
-/// Fetches pictures and tokens one after the other over a connection of their own.
+/// Fetches pictures, tokens and logs one after the other over a connection of their own.
 async fn fetch_details(socket: PathBuf, mut requests: mpsc::Receiver<DetailRequest>) {
     let mut line = DetailLine { socket, open: None };
     while let Some(request) = requests.recv().await {
@@ -343,7 +346,16 @@ async fn fetch_details(socket: PathBuf, mut requests: mpsc::Receiver<DetailReque
             DetailRequest::Tokens { reply, answer } if !answer.is_closed() => {
                 let _ = answer.send(line.tokens(reply).await);
             }
-            DetailRequest::Picture { .. } | DetailRequest::Tokens { .. } => {}
+            DetailRequest::Log {
+                desktop,
+                after,
+                answer,
+            } if !answer.is_closed() => {
+                let _ = answer.send(line.log(WantLogFrame { desktop, after }).await);
+            }
+            DetailRequest::Picture { .. }
+            | DetailRequest::Tokens { .. }
+            | DetailRequest::Log { .. } => {}
         }
     }
 }
@@ -388,6 +400,43 @@ impl DetailLine {
         self.keep(open, &fetched);
         fetched
     }
+
+    async fn log(&mut self, asked: WantLogFrame) -> Result<MachineLog, BusError> {
+        let mut open = self.connection().await?;
+        let fetched = match &open.1 {
+            Welcome { logs: true, .. } => fetch_log(&mut open.0, asked).await,
+            Welcome { run, version, .. } => Err(BusError::NoLog(format!(
+                "the engine of {run} is arpo {version}, which sends no logs of machines: they \
+                 are the files logs/desktop-N.log in the run's folder"
+            ))),
+        };
+        self.keep(open, &fetched);
+        fetched
+    }
+}
+
+async fn fetch_log(
+    connection: &mut Connection,
+    asked: WantLogFrame,
+) -> Result<MachineLog, BusError> {
+    write_json(&mut connection.writer, FrameKind::WantLog, &asked)
+        .await
+        .map_err(|_| BusError::Lost)?;
+    let next = timeout(ANSWER_TIMEOUT, connection.frames.recv()).await;
+    let Ok(Some(Ok(frame))) = next else {
+        return Err(BusError::Lost);
+    };
+    if frame.kind != FrameKind::Log || frame.payload.len() > LOG_BYTES_MAX {
+        return Err(BusError::protocol(&connection.socket, "no log"));
+    }
+    let answer: LogFrame = frame
+        .json()
+        .map_err(|error| BusError::protocol(&connection.socket, error.to_string()))?;
+    if answer.desktop != asked.desktop {
+        let reason = "another desktop's log";
+        return Err(BusError::protocol(&connection.socket, reason));
+    }
+    answer.log.map_err(BusError::NoLog)
 }
 
 async fn fetch_tokens(

@@ -88,6 +88,9 @@ pub enum BusError {
     /// The engine does not give the tokens.
     #[error("{0}")]
     NoTokens(String),
+    /// The engine does not give the log.
+    #[error("{0}")]
+    NoLog(String),
     /// The connection ended before the answer.
     #[error("the connection to the engine was lost")]
     Lost,

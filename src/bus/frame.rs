@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::event::{Command, CommandStatus, ReplyId, ReplyTokens, SCHEMA_VERSION};
+use crate::types::{LogPlace, MachineLog};
 
 /// The longest frame a client may send.
 pub(super) const CLIENT_FRAME_MAX: usize = 64 << 10;
@@ -24,6 +25,8 @@ pub(super) const SERVER_FRAME_MAX: usize = 256 << 20;
 pub(super) const PICTURE_BYTES_MAX: usize = 16 << 20;
 /// The largest answer of tokens sent, in JSON. A reply of a thousand tokens has about 80 kB.
 pub(super) const TOKENS_BYTES_MAX: usize = 4 << 20;
+/// The largest piece of a machine's log sent, in JSON: its 64 KiB, with every byte escaped.
+pub(super) const LOG_BYTES_MAX: usize = 1 << 20;
 /// Hex digits of a picture's hash.
 pub(super) const HASH_BYTES: usize = 32;
 
@@ -35,7 +38,7 @@ pub enum Role {
     Operate,
     /// Only watches.
     Watch,
-    /// Fetches pictures and replies' tokens.
+    /// Fetches pictures, replies' tokens and machines' logs.
     Pictures,
 }
 
@@ -95,6 +98,9 @@ pub struct Welcome {
     /// Whether it answers `WantTokens`; older engines skip it in silence.
     #[serde(default)]
     pub tokens: bool,
+    /// Whether it answers `WantLog`.
+    #[serde(default)]
+    pub logs: bool,
 }
 
 /// A reply's tokens, or why there are none.
@@ -102,6 +108,22 @@ pub struct Welcome {
 pub(super) struct TokensFrame {
     pub(super) reply: ReplyId,
     pub(super) tokens: Result<ReplyTokens, String>,
+}
+
+/// A piece of a machine's log that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct WantLogFrame {
+    pub(super) desktop: u32,
+    /// What follows this place, or the newest part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after: Option<LogPlace>,
+}
+
+/// A piece of a machine's log, or why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct LogFrame {
+    pub(super) desktop: u32,
+    pub(super) log: Result<MachineLog, String>,
 }
 
 /// A command and the number the client knows it by.
@@ -141,6 +163,8 @@ pub(super) enum FrameKind {
     LeaseRequest = 4,
     /// Client: `ReplyId`.
     WantTokens = 5,
+    /// Client: `WantLogFrame`.
+    WantLog = 6,
     /// Server: `Welcome`.
     Welcome = 16,
     /// Server: `RunState`.
@@ -163,10 +187,12 @@ pub(super) enum FrameKind {
     Lease = 25,
     /// Server: `TokensFrame`.
     Tokens = 26,
+    /// Server: `LogFrame`.
+    Log = 27,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 16] = [
+    const ALL: [FrameKind; 18] = [
         FrameKind::Hello,
         FrameKind::Command,
         FrameKind::WantPicture,
@@ -183,6 +209,8 @@ impl FrameKind {
         FrameKind::Lease,
         FrameKind::WantTokens,
         FrameKind::Tokens,
+        FrameKind::WantLog,
+        FrameKind::Log,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {

@@ -20,8 +20,9 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout};
 
 use crate::bus::frame::{
-    CLIENT_FRAME_MAX, CommandFrame, Frame, FrameKind, HASH_BYTES, LaggedFrame, PICTURE_BYTES_MAX,
-    ReplyFrame, TOKENS_BYTES_MAX, TokensFrame, read_frame, write_frame, write_json,
+    CLIENT_FRAME_MAX, CommandFrame, Frame, FrameKind, HASH_BYTES, LaggedFrame, LogFrame,
+    PICTURE_BYTES_MAX, ReplyFrame, TOKENS_BYTES_MAX, TokensFrame, WantLogFrame, read_frame,
+    write_frame, write_json,
 };
 use crate::bus::lease::{Lease, LeaseSeat};
 use crate::bus::place::{check_socket_dir, our_uid};
@@ -226,6 +227,7 @@ async fn serve_client(stream: UnixStream, served: &Served) -> io::Result<()> {
         pid: std::process::id(),
         profile: served.run.profile().unwrap_or_default(),
         tokens: true,
+        logs: true,
     };
     write_json(&mut writer, FrameKind::Welcome, &welcome).await?;
     match hello.role {
@@ -240,7 +242,7 @@ fn seat_name(name: &str) -> String {
     plain.take(SEAT_NAME_MAX).collect()
 }
 
-/// Answers what is asked for one by one: pictures, and replies' tokens.
+/// Answers what is asked for one by one: pictures, replies' tokens, machines' logs.
 async fn serve_details(
     mut reader: OwnedReadHalf,
     mut writer: BufWriter<OwnedWriteHalf>,
@@ -254,6 +256,7 @@ async fn serve_details(
         match frame.kind {
             FrameKind::WantPicture => send_picture(&mut writer, run, &frame).await?,
             FrameKind::WantTokens => send_tokens(&mut writer, run, frame.json()?).await?,
+            FrameKind::WantLog => send_log(&mut writer, run, frame.json()?).await?,
             _ => {}
         }
     }
@@ -300,6 +303,21 @@ async fn send_tokens(
         payload = serde_json::to_vec(&TokensFrame { reply, tokens })?;
     }
     write_frame(writer, FrameKind::Tokens, &[&payload]).await
+}
+
+/// A piece of a log is bounded where it is read.
+async fn send_log(
+    writer: &mut BufWriter<OwnedWriteHalf>,
+    run: &Arc<RunDir>,
+    asked: WantLogFrame,
+) -> io::Result<()> {
+    let run = Arc::clone(run);
+    let read = spawn_blocking(move || run.machine_log(asked.desktop, asked.after)).await?;
+    let answer = LogFrame {
+        desktop: asked.desktop,
+        log: read.map_err(|error| error.to_string()),
+    };
+    write_json(writer, FrameKind::Log, &answer).await
 }
 
 /// A picture no larger than the protocol allows. Reading one takes about a millisecond, so it

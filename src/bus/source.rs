@@ -17,7 +17,7 @@ use crate::bus::{
 };
 use crate::event::{Command, CommandStatus, Event, ReplyId, ReplyTokens, RunState};
 use crate::store::{Line, RunDir, StoreError};
-use crate::types::ImageHash;
+use crate::types::{ImageHash, LogPlace, MachineLog};
 
 /// Items waiting for the viewer. When it is full, whoever feeds it waits, falls behind the log,
 /// and catches the viewer up by a snapshot.
@@ -26,7 +26,7 @@ pub(super) const ITEMS: usize = 1024;
 pub(super) const COMMANDS: usize = 16;
 /// Answers of one command.
 pub(super) const ANSWERS: usize = 3;
-/// Pictures and tokens asked for and not yet fetched; a screen shows fewer.
+/// Pictures, tokens and logs asked for and not yet fetched; a screen shows fewer.
 pub(super) const DETAIL_REQUESTS: usize = 64;
 /// A viewer that falls behind is caught up no more often than this.
 const CATCH_UP: Duration = Duration::from_millis(500);
@@ -250,7 +250,7 @@ impl CommandSender {
 }
 
 /// What of a run is too large for events and is asked for piece by piece: screenshots, still
-/// encoded, and replies' tokens. Clones share the way.
+/// encoded, replies' tokens, and machines' logs. Clones share the way.
 #[derive(Clone, Debug)]
 pub struct Pictures(pub(super) PicturePlace);
 
@@ -272,6 +272,12 @@ pub(super) enum DetailRequest {
     Tokens {
         reply: ReplyId,
         answer: oneshot::Sender<Result<ReplyTokens, BusError>>,
+    },
+    /// What a desktop's machine logged after a place, or its newest part.
+    Log {
+        desktop: u32,
+        after: Option<LogPlace>,
+        answer: oneshot::Sender<Result<MachineLog, BusError>>,
     },
 }
 
@@ -315,6 +321,48 @@ impl Pictures {
             PicturePlace::Socket(queue) => {
                 let (answer, answered) = oneshot::channel();
                 let request = DetailRequest::Tokens { reply, answer };
+                queue.blocking_send(request).map_err(|_| BusError::Lost)?;
+                answered.blocking_recv().map_err(|_| BusError::Lost)?
+            }
+        }
+    }
+
+    /// What a desktop's machine logged after a place, or its newest part.
+    pub async fn machine_log(
+        &self,
+        desktop: u32,
+        after: Option<LogPlace>,
+    ) -> Result<MachineLog, BusError> {
+        match &self.0 {
+            PicturePlace::Folder(run) => run.machine_log(desktop, after).map_err(BusError::store),
+            PicturePlace::Socket(queue) => {
+                let (answer, answered) = oneshot::channel();
+                let request = DetailRequest::Log {
+                    desktop,
+                    after,
+                    answer,
+                };
+                queue.send(request).await.map_err(|_| BusError::Lost)?;
+                answered.await.map_err(|_| BusError::Lost)?
+            }
+        }
+    }
+
+    /// `machine_log` for threads outside the async runtime.
+    pub fn machine_log_blocking(
+        &self,
+        desktop: u32,
+        after: Option<LogPlace>,
+    ) -> Result<MachineLog, BusError> {
+        match &self.0 {
+            PicturePlace::Folder(run) => run.machine_log(desktop, after).map_err(BusError::store),
+            PicturePlace::Socket(queue) => {
+                let (answer, answered) = oneshot::channel();
+                let request = DetailRequest::Log {
+                    desktop,
+                    after,
+                    answer,
+                };
                 queue.blocking_send(request).map_err(|_| BusError::Lost)?;
                 answered.blocking_recv().map_err(|_| BusError::Lost)?
             }

@@ -15,6 +15,7 @@ use crate::bus::{
 use crate::cli::{async_runtime, say};
 use crate::event::{Command, CommandStatus};
 use crate::store::{LockHolder, RunDir};
+use crate::tui::text::clean as clean_text;
 
 /// List, stop and clean up the runs of this machine
 #[derive(Debug, clap::Args)]
@@ -38,6 +39,16 @@ enum Action {
         /// Its name, the start of it, or its folder
         run: String,
     },
+    /// Print what the machine of a desktop logged last: up to 64 KiB of its console
+    Log {
+        /// The run: its name, the start of it, its folder or its socket
+        run: String,
+        /// The desktop's number, from 0
+        desktop: u32,
+        /// At most so many lines, the newest
+        #[arg(long, value_name = "N")]
+        lines: Option<usize>,
+    },
     /// Remove sockets that nobody listens at, and from the runs named the episodes and pictures
     /// that no checkpoint needs
     Clean {
@@ -51,6 +62,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
         None | Some(Action::List) => runtime.block_on(list(args)),
         Some(Action::Stop { run }) => runtime.block_on(stop(args, run)),
+        Some(Action::Log {
+            run,
+            desktop,
+            lines,
+        }) => runtime.block_on(log(args, run, *desktop, lines.unwrap_or(usize::MAX))),
         Some(Action::Clean { runs }) => runtime.block_on(clean(args, runs)),
     }
 }
@@ -163,6 +179,35 @@ fn report_stopped(args: &Args, run: &str) {
             "{run} stops; its last checkpoint is for --resume"
         ));
     }
+}
+
+/// A machine's log, from the run's folder or, where that is on another machine, from the engine.
+async fn log(args: &Args, run: &str, desktop: u32, most: usize) -> anyhow::Result<ExitCode> {
+    let (name, log) = if let Some(folder) = folder_of(&args.dir, run) {
+        let run = RunDir::open(&folder)?;
+        (run.name(), run.machine_log(desktop, None)?)
+    } else {
+        let socket = find_socket(&socket_dir(), Some(run)).await?;
+        let source = attach(&socket, Role::Watch, "runs").await?;
+        let log = source.pictures.machine_log(desktop, None).await?;
+        (source.run, log)
+    };
+    let lines: Vec<String> = log.lines.iter().map(|line| clean_text(line)).collect();
+    let newest = &lines[lines.len().saturating_sub(most)..];
+    if args.json {
+        say(json!({ "run": name, "desktop": desktop, "lines": newest }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if log.end.is_none() {
+        bail!(
+            "desktop {desktop} of {name} logged nothing: only desktops with a machine of their own \
+             do, once it starts"
+        );
+    }
+    for line in newest {
+        say(line);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn clean(args: &Args, runs: &[String]) -> anyhow::Result<ExitCode> {

@@ -9,7 +9,7 @@
 //!   vocabulary                      the texts of the policy's tokens
 //!   blobs/ab/abcd….png              screenshots by the hash of their pixels
 //!   checkpoints/iter-000008/        weights and whatever else resuming needs; manifest.toml last
-//!   logs/                           the developer's log
+//!   logs/                           the developer's log, and desktop-N.log of each machine
 //!   LOCK                            who writes
 //! ```
 //!
@@ -26,6 +26,7 @@ mod evaluations;
 mod learned;
 mod lock;
 mod log;
+mod machine_logs;
 mod prune;
 mod run_dir;
 mod sealed;

@@ -5,6 +5,7 @@
 mod action;
 mod episode;
 mod machine;
+mod machine_log;
 pub mod osworld;
 mod protocol;
 mod reward;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use action::{Action, Point, ReplyFormat, ScrollDirection};
 pub use episode::{BranchOrigin, Episode, EpisodeEnd, ErrorClass, FailedEpisode, Step, StepTiming};
 pub use machine::{LayerStatus, MachineHealth, MachinePhase, MachineStatus};
+pub use machine_log::{LogPlace, MachineLog};
 pub use protocol::Protocol;
 pub use reward::Reward;
 pub use screenshot::{ImageHash, ScreenSize, Screenshot};

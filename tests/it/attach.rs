@@ -11,7 +11,7 @@ use arpo::bus::{
 };
 use arpo::event::{Command, CommandStatus, EventKind, RunState, TrainerState};
 use arpo::store::RunDir;
-use arpo::types::ImageHash;
+use arpo::types::{ImageHash, MachineLog};
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -452,6 +452,100 @@ async fn a_picture_that_is_a_moment_behind_its_event_is_waited_for() {
     };
     let (got, ()) = futures::join!(asking, writing);
     assert_eq!(got.unwrap(), png);
+}
+
+/// Writes into the log of a desktop's machine, as the session does.
+fn log(run_dir: &RunDir, desktop: u32, text: &[u8]) {
+    use std::io::Write;
+    let path = run_dir.logs_path().join(format!("desktop-{desktop}.log"));
+    let file = fs::OpenOptions::new().create(true).append(true).open(path);
+    file.unwrap().write_all(text).unwrap();
+}
+
+#[tokio::test]
+async fn logs_of_machines_come_piece_by_piece_from_socket_and_folder() {
+    let engine = Engine::start().await;
+    let far = engine.attach(Role::Watch).await.pictures;
+    let near = Source::of_engine(engine.run_dir.root(), &engine.sink, None).await;
+    let near = near.unwrap().pictures;
+    // Both ways say the same.
+    let read = async |after| {
+        let log = far.machine_log(3, after).await.unwrap();
+        assert_eq!(near.machine_log(3, after).await.unwrap(), log);
+        log
+    };
+    let nothing = read(None).await;
+    assert_eq!(nothing, MachineLog::default());
+    // What a terminal would obey, bytes that are no text, and a line that is still being written.
+    let text = b"boot \x1b[31mred\x07\n\xff\xfe\tlatin\r\n\nhalf";
+    log(&engine.run_dir, 3, text);
+    let first = read(None).await;
+    assert_eq!(first.lines, ["boot [31mred", "\u{fffd}\u{fffd} latin", ""]);
+    assert!(!first.goes_on);
+    assert!(read(first.end).await.lines.is_empty());
+    log(&engine.run_dir, 3, b" a line\n");
+    let next = read(first.end).await;
+    assert_eq!(
+        (next.lines, next.goes_on),
+        (vec!["half a line".to_owned()], true)
+    );
+    // Too long a line is cut; so is what is too much for one answer.
+    log(&engine.run_dir, 3, &[b'x'; 3000]);
+    log(&engine.run_dir, 3, b"\n");
+    let next = read(next.end).await;
+    let cut = next.lines[0].strip_suffix('…').unwrap();
+    assert_eq!((cut.len(), next.goes_on), (2000, true));
+    for _ in 0..2_000 {
+        log(
+            &engine.run_dir,
+            3,
+            b"one line of some fifty bytes from a noisy kernel\n",
+        );
+    }
+    let flood = read(next.end).await;
+    assert!(!flood.goes_on, "a part of it was never read");
+    let bytes: usize = flood.lines.iter().map(|line| line.len() + 1).sum();
+    assert!((60_000..66_000).contains(&bytes), "{bytes}");
+    assert!(flood.lines[0].starts_with('…'), "{}", flood.lines[0]);
+    // It goes on in another file: what was before is still there.
+    let path = engine.run_dir.logs_path().join("desktop-3.log");
+    fs::rename(&path, path.with_extension("log.1")).unwrap();
+    assert!(read(flood.end).await.lines.is_empty());
+    log(&engine.run_dir, 3, b"in the next file\n");
+    let next = read(flood.end).await;
+    assert!(!next.goes_on);
+    assert_eq!(next.lines.last().unwrap(), "in the next file");
+    assert!(next.lines.len() > 1_000);
+    // Another desktop's is another one.
+    assert_eq!(far.machine_log(u32::MAX, None).await.unwrap(), nothing);
+}
+
+#[tokio::test]
+async fn an_engine_that_knows_no_logs_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("old.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    tokio::spawn(async move {
+        // Kept open: a hang-up would be an answer.
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let welcome = r#"{"schema":1,"version":"0.0.9","run":"old","root":"/r","pid":1}"#;
+            for (kind, payload) in [(16, welcome), (17, "{}")] {
+                let length = (payload.len() as u32 + 1).to_le_bytes();
+                stream.write_all(&length).await.unwrap();
+                stream.write_all(&[kind]).await.unwrap();
+                stream.write_all(payload.as_bytes()).await.unwrap();
+            }
+            open.push(stream);
+        }
+    });
+    let source = attach(&socket, Role::Watch, "console").await.unwrap();
+    let error = source.pictures.machine_log(0, None).await.unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("arpo 0.0.9") && error.contains("logs/desktop-N.log"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -225,6 +225,35 @@ async fn runs_are_listed_stopped_and_pruned_from_the_command_line() {
 }
 
 #[tokio::test]
+async fn a_machines_log_is_printed_from_the_folder_or_the_socket() {
+    let engine = Engine::start().await;
+    let folder = engine.folder.path().to_owned();
+    let path = engine.run_dir.logs_path().join("desktop-2.log");
+    std::fs::write(path, "one\n\u{202e}two\u{1b}[2J\nthree\n").unwrap();
+    let socket = folder.join("sockets/demo-1.sock");
+    let socket = socket.to_str().unwrap();
+    for run in ["demo-1", socket] {
+        let printed = arpo(&folder, &["runs", "log", run, "2"]).await;
+        assert!(printed.status.success(), "{printed:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&printed.stdout),
+            "one\ntwo[2J\nthree\n"
+        );
+        let arguments = ["runs", "log", run, "2", "--lines", "1", "--json"];
+        let object = last_json(&arpo(&folder, &arguments).await);
+        let expected = json!({"run": "demo-1", "desktop": 2, "lines": ["three"]});
+        assert_eq!(object, expected);
+        let missing = arpo(&folder, &["runs", "log", run, "3"]).await;
+        assert_eq!(missing.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&missing.stderr);
+        assert!(
+            said.contains("desktop 3 of demo-1 logged nothing"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn every_command_has_its_words() {
     let mut engine = Engine::start().await;
     let folder = engine.folder.path().to_owned();
