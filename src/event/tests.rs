@@ -1,6 +1,7 @@
 //! The vocabulary's JSON, and what the fold makes of it.
 
 mod kinds;
+mod machines;
 
 use serde_json::{Value, json};
 

@@ -5,11 +5,15 @@ use crate::types::{ImageHash, MachineHealth, MachinePhase, MachineStatus};
 
 impl RunState {
     pub(super) fn machine_changed(&mut self, desktop: u32, status: &MachineStatus, at_ms: u64) {
-        let Some(machine) = self.machine_mut(desktop) else {
+        let Some(state) = self.desktop_mut(desktop) else {
             return;
         };
-        // A boot that gets on is one and the same wait.
-        if machine.status.phase != status.phase {
+        let is_new = state.machine.is_none();
+        let machine = state.machine.get_or_insert_default();
+        // A boot that gets on is one and the same wait; to end is not to have been closed before.
+        let was = &machine.status;
+        let ended = status.phase == MachinePhase::Off && was.detail != status.detail;
+        if is_new || ended || was.phase != status.phase {
             machine.since_ms = at_ms;
         }
         if status.phase == MachinePhase::Off {

@@ -213,6 +213,7 @@ pub(super) fn every_kind() -> Vec<EventKind> {
     }
     kinds.extend(work_kinds());
     kinds.extend(evaluation_kinds());
+    kinds.extend(super::machines::kinds());
     kinds.extend(report_kinds());
     kinds
 }
