@@ -15,6 +15,7 @@ use crate::tui::keymap::Keymap;
 use crate::tui::launch::LaunchForm;
 use crate::tui::lease::LeaseView;
 use crate::tui::logs::{LogFilter, LogLevel};
+use crate::tui::machine_log::MachineLogUi;
 use crate::tui::page::Page;
 use crate::tui::picture::{PictureCache, Quality, Slots};
 use crate::tui::prompt::Prompt;
@@ -114,6 +115,8 @@ pub enum Overlay {
     Help(Help),
     /// Text to read.
     Page(Page),
+    /// The log of a desktop's machine.
+    MachineLog(Box<MachineLogUi>),
     /// A command being typed.
     Prompt(Prompt),
     /// A filter of the logs being typed.

@@ -32,6 +32,15 @@ pub fn age(ms: u64) -> String {
     }
 }
 
+/// How much of a limit is over, in the same unit: `6s of 120s`, `2:10 of 20:00`.
+pub fn of_limit(ms: u64, limit_ms: u64) -> String {
+    if ms.max(limit_ms) < 600_000 {
+        return format!("{}s of {}s", ms / 1000, limit_ms.div_ceil(1000));
+    }
+    let whole = |ms: u64| duration(ms.max(60_000) / 1000 * 1000);
+    format!("{} of {}", whole(ms), whole(limit_ms))
+}
+
 /// A point of the run's time: `0:12:31`.
 pub fn time(at_ms: u64) -> String {
     let seconds = at_ms / 1000;

@@ -6,6 +6,7 @@ use crate::tui::commands::{COMMANDS, CommandRow, Scope};
 use crate::tui::debug::held_here;
 use crate::tui::keys::Key;
 use crate::tui::lease;
+use crate::tui::machines::has_machines;
 
 /// A chord that was begun is explained after so long.
 pub const EXPLAIN_MS: u64 = 400;
@@ -41,6 +42,11 @@ pub fn has_detail(screen: Screen) -> bool {
         .any(|row| row.scope == Scope::Detail(screen))
 }
 
+/// Whether a command means something for the run shown.
+pub fn means_something(app: &App, row: &CommandRow) -> bool {
+    !row.machines || has_machines(&app.run)
+}
+
 /// Whether a chord that was begun is to be explained.
 pub fn explains(app: &App) -> bool {
     !app.ui.pending.keys.is_empty() && app.ui.now_ms >= app.ui.pending.since_ms + EXPLAIN_MS
@@ -71,7 +77,10 @@ pub fn hints(app: &App) -> Vec<(String, &'static str)> {
     let can_command = app.can_command().is_ok();
     let has_line = app.ui.timeline.is_some();
     let shown = |row: &&CommandRow| {
-        !row.hint.is_empty() && (can_command || !row.operates) && (has_line || !row.recorded)
+        !row.hint.is_empty()
+            && (can_command || !row.operates)
+            && (has_line || !row.recorded)
+            && means_something(app, row)
     };
     let of = |scope: Scope| COMMANDS.iter().filter(move |row| row.scope == scope);
     let rows = scopes(app).into_iter().flat_map(of).filter(shown);
@@ -98,6 +107,7 @@ fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
         ],
         Overlay::Reply(_) => &[("ctrl-s", "send"), ("esc", "leave")],
         Overlay::About => &[("any key", "close")],
+        Overlay::MachineLog(_) => &[("j k", "scroll"), ("G", "newest"), ("esc", "close")],
         Overlay::Page(_) => &[("j k", "scroll"), ("esc", "close")],
         Overlay::Prompt(_) => &[
             ("↑ ↓", "choose"),

@@ -3,7 +3,7 @@
 
 use crate::tui::app::{App, SCREENS, Screen};
 use crate::tui::commands::{COMMANDS, CommandRow, Scope};
-use crate::tui::focus::scopes;
+use crate::tui::focus::{means_something, scopes};
 use crate::tui::keymap::scope_name;
 
 /// State of the help.
@@ -34,7 +34,7 @@ pub fn help_lines(app: &App, query: &str) -> Vec<HelpLine> {
     let mut add = |title: String, wanted: &dyn Fn(&CommandRow) -> bool| {
         let rows = COMMANDS
             .iter()
-            .filter(|row| wanted(row) && matches(app, row, query));
+            .filter(|row| wanted(row) && means_something(app, row) && matches(app, row, query));
         sections.push((title, rows.collect()));
     };
     for scope in here.iter().filter(|scope| **scope != Scope::Global) {

@@ -21,6 +21,8 @@ pub mod launch;
 pub mod layout;
 pub mod lease;
 pub mod logs;
+pub mod machine_log;
+pub mod machines;
 pub mod outlet;
 pub mod page;
 pub mod picture;

@@ -13,6 +13,7 @@ use crate::tui::keymap::Meaning;
 use crate::tui::keys::{Key, chord_name};
 use crate::tui::launch::LaunchReply;
 use crate::tui::lease;
+use crate::tui::machine_log::MachineLogUi;
 use crate::tui::page::Page;
 use crate::tui::prompt::{Prompt, PromptReply, edit};
 use crate::tui::theme::Role;
@@ -31,6 +32,7 @@ pub(super) fn press(app: &mut App, key: Key) -> Vec<Effect> {
         None => press_on_screen(app, key),
         Some(Overlay::Help(help)) => press_in_help(app, key, help),
         Some(Overlay::Page(page)) => press_in_page(app, key, page),
+        Some(Overlay::MachineLog(log)) => press_in_log(app, key, log),
         Some(Overlay::Prompt(prompt)) => match prompt.press(key, app) {
             PromptReply::Open(prompt) => {
                 app.ui.overlay = Some(Overlay::Prompt(prompt));
@@ -128,6 +130,17 @@ fn press_in_page(app: &mut App, key: Key, page: Page) -> Vec<Effect> {
         return vec![Effect::Suspend];
     }
     Vec::new()
+}
+
+fn press_in_log(app: &mut App, key: Key, mut log: Box<MachineLogUi>) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    match scrolls(app, key) {
+        Some(by) => log.scroll(by, app.ui.size),
+        None if suspends(app, key) => effects.push(Effect::Suspend),
+        None => return effects,
+    }
+    app.ui.overlay = Some(Overlay::MachineLog(log));
+    effects
 }
 
 fn press_in_help(app: &mut App, key: Key, mut help: Help) -> Vec<Effect> {

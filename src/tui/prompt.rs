@@ -7,6 +7,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::tui::app::App;
 use crate::tui::commands::{Choice, CommandRow, command_named, matching_commands, places};
+use crate::tui::focus::means_something;
 use crate::tui::keys::Key;
 
 /// The line before.
@@ -64,7 +65,11 @@ impl Prompt {
             return row.map_or(Vec::new(), |row| values(row, &places(app), place));
         }
         let Some((name, argument)) = typed.split_once(' ') else {
-            return matching_commands(typed).into_iter().map(bare).collect();
+            let rows = matching_commands(typed).into_iter();
+            return rows
+                .filter(|row| means_something(app, row))
+                .map(bare)
+                .collect();
         };
         match command_named(name) {
             Some(row) => match row.complete {

@@ -19,7 +19,7 @@ use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::tokens::wanted_tokens;
 use crate::tui::work::{Job, Worked};
-use crate::tui::{debug, focus, journal, lease, timeline};
+use crate::tui::{debug, focus, journal, lease, machine_log, timeline};
 
 /// Messages stay so long; errors until esc.
 const MESSAGE_MS: u64 = 8_000;
@@ -221,6 +221,7 @@ pub fn update(app: &mut App, input: Input) -> Update {
     };
     effects.extend(wanted_changes(app).map(Effect::Work));
     effects.extend(wanted_tokens(app).map(Effect::Work));
+    effects.extend(machine_log::wanted(app).map(Effect::Work));
     Update { effects, dirty }
 }
 
@@ -243,6 +244,7 @@ fn take_work(app: &mut App, worked: Worked) {
             changes,
         } => app.ui.rollout.changes = Some((before, after, changes)),
         Worked::Tokens(reply, tokens) => app.ui.rollout.tokens.take(reply, tokens),
+        Worked::MachineLog(desktop, piece) => machine_log::take(app, desktop, piece),
         Worked::Text(title, lines) => {
             app.ui.overlay = Some(Overlay::Page(Page::of_text(title, &lines)));
         }
@@ -368,6 +370,11 @@ fn click(app: &mut App, target: Target) -> Vec<Effect> {
 }
 
 fn wheel(app: &mut App, lines: i32) -> Vec<Effect> {
+    let size = app.ui.size;
+    if let Some(Overlay::MachineLog(log)) = &mut app.ui.overlay {
+        log.scroll(lines.signum() as isize, size);
+        return Vec::new();
+    }
     let name = if lines < 0 { "up" } else { "down" };
     match command_named(name) {
         Some(row) if app.ui.overlay.is_none() => (row.run)(app, ""),

@@ -15,7 +15,7 @@ use crate::tui::changes::{Changes, changes};
 use crate::tui::profile::differences;
 use crate::tui::run::{TuiError, spawn};
 use crate::tui::train::Compared;
-use crate::types::{ImageHash, Screenshot};
+use crate::types::{ImageHash, LogPlace, MachineLog, Screenshot};
 
 /// Jobs that wait at most; an operator asks slower.
 const WAITING: usize = 16;
@@ -41,6 +41,13 @@ pub enum Job {
     },
     /// Read a reply's tokens.
     Tokens(ReplyId),
+    /// Read what a desktop's machine logged after a place, or its newest part.
+    MachineLog {
+        /// Which desktop.
+        desktop: u32,
+        /// What was read before.
+        after: Option<LogPlace>,
+    },
     /// Find what differs between a run's profile and another run's.
     ProfileDiff {
         /// The run's name.
@@ -101,6 +108,8 @@ pub enum Worked {
     },
     /// A reply's tokens, or why they are not known.
     Tokens(ReplyId, Result<ReplyTokens, String>),
+    /// A piece of the log of a desktop's machine, or why it cannot be read.
+    MachineLog(u32, Result<MachineLog, String>),
     /// A text to be shown: its title and its lines.
     Text(String, Vec<String>),
     /// A job failed; why, and what to do.
@@ -157,6 +166,10 @@ fn perform(job: Job, pictures: &Pictures) -> Worked {
         Job::Tokens(reply) => {
             let tokens = pictures.tokens_blocking(reply);
             Worked::Tokens(reply, tokens.map_err(|error| error.to_string()))
+        }
+        Job::MachineLog { desktop, after } => {
+            let piece = pictures.machine_log_blocking(desktop, after);
+            Worked::MachineLog(desktop, piece.map_err(|error| error.to_string()))
         }
         Job::ProfileDiff {
             name,

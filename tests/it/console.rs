@@ -195,6 +195,8 @@ const LOOKING: &[Act] = &[
     act(&["copy-action"], "ya", Writes(b"\x1b]52;c;")),
     act(&["copy-ctl"], "yc", Writes(b"\x1b]52;c;")),
     act(&["copy-view"], "yv", Writes(b"\x1b]52;c;")),
+    act(&["vm-log"], "M", Shows("nothing was logged")),
+    then("\x1b", Hides("nothing was logged")),
     act(
         &["export"],
         ":export {folder}/shown.txt\r",

@@ -4,6 +4,7 @@
 
 mod debugger;
 mod evaluations;
+mod machines;
 mod questions;
 mod screens;
 mod script;
@@ -355,6 +356,7 @@ fn exactly_one_pane_has_the_keys() {
         "4 /",
         "q",
         "q s",
+        "M",
         ": k e y s enter",
     ] {
         for (width, height) in SIZES {

@@ -14,6 +14,7 @@ mod goto;
 mod hunt;
 mod lease;
 mod logs;
+mod machine;
 mod navigate;
 mod operate;
 mod replay;
@@ -96,6 +97,8 @@ pub struct CommandRow {
     pub operates: bool,
     /// Whether it goes through a recorded run, and so means nothing for a live one.
     pub recorded: bool,
+    /// Whether it is about machines, and so means nothing for desktops that have none.
+    pub machines: bool,
     /// What it can cost.
     pub danger: Danger,
     /// What it takes, if it is costly or irreversible.
@@ -136,6 +139,12 @@ impl CommandRow {
     /// As one that goes through a recorded run.
     const fn recorded(mut self) -> Self {
         self.recorded = true;
+        self
+    }
+
+    /// As one about the machines under desktops.
+    const fn machines(mut self) -> Self {
+        self.machines = true;
         self
     }
 
@@ -183,6 +192,7 @@ const fn row(
         hint,
         operates: false,
         recorded: false,
+        machines: false,
         danger: Danger::Harmless,
         victim: None,
         complete: None,
@@ -209,6 +219,7 @@ const fn operator(
         hint,
         operates: true,
         recorded: false,
+        machines: false,
         danger: Danger::Reversible,
         victim: None,
         complete: None,

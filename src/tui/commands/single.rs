@@ -2,12 +2,16 @@
 
 use crate::event::Command;
 use crate::tui::app::{App, Screen};
-use crate::tui::fleet::{episode_name, rollout_episode, selected_episode};
+use crate::tui::fleet::{episode_name, rollout_episode, selected_desktop, selected_episode};
+use crate::tui::machines;
 use crate::tui::theme::Role;
 use crate::tui::update::Effect;
 use crate::types::EpisodeId;
 
 use super::operate::send;
+
+/// Room for how a machine stands in a question that shall fit into 80 columns.
+const STATE_CELLS: usize = 30;
 
 /// The episode an argument names, or the one looked at.
 fn episode(app: &App, argument: &str) -> Result<EpisodeId, String> {
@@ -52,23 +56,23 @@ pub(super) fn reroll(app: &mut App, argument: &str) -> Vec<Effect> {
     }
 }
 
-/// The desktop an argument names, or that of the episode looked at.
-fn desktop(app: &App, argument: &str) -> Result<u32, String> {
+/// The desktop an argument names, or the one looked at, with or without an episode on it.
+pub(super) fn desktop(app: &App, argument: &str, command: &str) -> Result<u32, String> {
     if !argument.is_empty() {
-        return argument
-            .parse()
-            .map_err(|_| format!("{argument} is no desktop; write its number, as in: reboot 3"));
+        return argument.parse().map_err(|_| {
+            format!("{argument} is no desktop; write its number, as in: {command} 3")
+        });
     }
-    let shown = episode(app, "").ok();
-    let shown = shown.and_then(|id| app.run.episodes.get(&id));
-    shown
-        .map(|episode| episode.desktop)
-        .ok_or_else(|| "no desktop is selected; write its number, as in: reboot 3".to_owned())
+    let shown = match app.ui.screen {
+        Screen::Rollout => rollout_episode(app).map(|episode| episode.desktop),
+        _ => selected_desktop(app),
+    };
+    shown.ok_or_else(|| format!("no desktop is selected; write its number, as in: {command} 3"))
 }
 
 /// The desktop as it is asked about.
 pub(super) fn desktop_victim(app: &App, argument: &str) -> Result<String, String> {
-    let number = desktop(app, argument)?;
+    let number = desktop(app, argument, "reboot")?;
     let known = app.run.desktops.get(number as usize);
     let Some(state) = known else {
         return Err(format!("there is no desktop {number}"));
@@ -77,14 +81,19 @@ pub(super) fn desktop_victim(app: &App, argument: &str) -> Result<String, String
         .episode
         .and_then(|id| app.run.episodes.get(&id))
         .filter(|episode| episode.is_running());
-    Ok(match running {
+    let mut words = match running {
         Some(episode) => format!("desktop {number} with {}", episode_name(episode)),
         None => format!("desktop {number}"),
-    })
+    };
+    if let Some(machine) = &state.machine {
+        let stands = machines::words(machine, app.run_now_ms(), STATE_CELLS);
+        words = format!("{words}, {stands}");
+    }
+    Ok(words)
 }
 
 pub(super) fn reboot(app: &mut App, argument: &str) -> Vec<Effect> {
-    match desktop(app, argument) {
+    match desktop(app, argument, "reboot") {
         Ok(desktop) => send(app, Command::RebootDesktop { desktop }),
         Err(reason) => refuse(app, reason),
     }

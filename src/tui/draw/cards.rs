@@ -2,16 +2,20 @@
 
 use ratatui::layout::Rect;
 
-use crate::event::EpisodeState;
+use crate::event::{EpisodeState, MachineView};
 use crate::tui::app::App;
-use crate::tui::fleet::{Cell, FleetLayout, FleetRow, RowKey, rows_in_order, selected_place};
+use crate::tui::fleet::{
+    Cell, FleetLayout, FleetRow, RowKey, machine_of, newest_pictures, rows_in_order, selected_place,
+};
 use crate::tui::text::one_line;
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
 use crate::tui::{figures, wording};
+use crate::types::{ImageHash, MachinePhase};
 
 use super::Sketch;
 use super::fleet::cell_role;
+use super::machine;
 use super::sketch::FrameTitle;
 
 /// Least width of a card: a thumbnail in it still shows where windows are.
@@ -216,13 +220,41 @@ fn draw_card(
         height: inner.height - picture.height,
         ..inner
     };
-    match cell.episode.and_then(|id| app.run.episodes.get(&id)) {
-        Some(episode) => {
-            draw_thumbnail(sketch, picture, episode);
+    let of_desktop = machine_of(&app.run, row, sample);
+    // A machine that is up goes without saying.
+    let machine = of_desktop.map(|(_, machine)| machine);
+    let machine = machine.filter(|machine| !machine.status.phase.is_up());
+    match (
+        cell.episode.and_then(|id| app.run.episodes.get(&id)),
+        machine,
+    ) {
+        (Some(episode), machine) if machine.is_none() || episode.is_running() => {
+            let image = draw_thumbnail(sketch, picture, episode, machine);
+            draw_words(sketch, text, row, cell, episode);
+            let has_steps = !episode.steps.is_empty();
+            if let Some(machine) = machine.filter(|_| has_steps && text.height > 0) {
+                machine::draw_line(sketch, Rect { height: 1, ..text }, machine);
+            }
+            if let Some((desktop, _)) = of_desktop.filter(|_| episode.is_running()) {
+                machine::draw_picture_note(sketch, area, desktop, image);
+            }
+        }
+        // Nothing runs there: how it stands is all there is to say.
+        (_, Some(machine)) if is_worth_saying(machine) => {
+            machine::draw_in_place(sketch, inner, machine);
+        }
+        (Some(episode), _) => {
+            draw_thumbnail(sketch, picture, episode, None);
             draw_words(sketch, text, row, cell, episode);
         }
-        None => sketch.center(picture, "not begun", Role::Muted),
+        (None, _) => sketch.center(picture, "not begun", Role::Muted),
     }
+}
+
+/// Whether a machine was started, or could not be.
+fn is_worth_saying(machine: &MachineView) -> bool {
+    let status = &machine.status;
+    status.phase != MachinePhase::Off || !status.detail.is_empty()
 }
 
 fn card_name(row: &FleetRow, sample: usize) -> String {
@@ -232,21 +264,23 @@ fn card_name(row: &FleetRow, sample: usize) -> String {
     }
 }
 
-fn draw_thumbnail(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState) {
-    let images = episode
-        .steps
-        .iter()
-        .rev()
-        .filter_map(|step| step.image.as_ref());
-    let mut newest = episode.final_image.iter().chain(images);
-    let (image, older) = (newest.next(), newest.next());
-    match (&episode.failure, image) {
-        (Some(failure), None) => {
+/// The newest picture, or why there is none; returns which.
+fn draw_thumbnail<'a>(
+    sketch: &mut Sketch<'a>,
+    area: Rect,
+    episode: &'a EpisodeState,
+    machine: Option<&MachineView>,
+) -> Option<&'a ImageHash> {
+    let (image, older) = newest_pictures(&sketch.app.run, episode);
+    match (&episode.failure, image, machine) {
+        (Some(failure), None, _) => {
             sketch.center(area, wording::error_class(failure.class), Role::Danger);
         }
-        (None, None) => sketch.center(area, "booting", Role::Muted),
+        (None, None, Some(machine)) => machine::draw_in_place(sketch, area, machine),
+        (None, None, None) => sketch.center(area, "booting", Role::Muted),
         _ => sketch.picture(area, image, older, None),
     }
+    image
 }
 
 /// Action and age, thought, task: as many lines as there are.

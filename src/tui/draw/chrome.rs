@@ -8,7 +8,7 @@ use crate::tui::term::LinkFigures;
 use crate::tui::text::{one_line, width};
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
-use crate::tui::{figures, focus, lease, wording};
+use crate::tui::{figures, focus, lease, machines, wording};
 
 use super::Sketch;
 
@@ -172,6 +172,15 @@ pub(super) fn draw_status(sketch: &mut Sketch<'_>, area: Rect) {
     }
     if let Some(phase) = run.phase() {
         at = draw_phase(sketch, area, at, phase) + 2;
+    }
+    // How many machines are up is told as fully as there is room.
+    let room = usize::from(area.width.saturating_sub(at + 1));
+    if let Some((forms, role)) = machines::fleet_forms(run, app.run_now_ms()) {
+        let form = forms.iter().find(|form| width(form) + 4 <= room);
+        if let Some(form) = form {
+            at = sketch.put(area, at, 0, "vms ", Role::Muted);
+            at = sketch.put(area, at, 0, form, role) + 2;
+        }
     }
     for (name, value, role) in vitals(run) {
         let cells = (width(name) + width(&value) + 3) as u16;

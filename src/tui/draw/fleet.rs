@@ -6,7 +6,7 @@ use crate::tui::fleet::{
     Cell, CellKind, FleetLayout, FleetRow, FleetSort, Note, RowKey, rows_in_order, selected_place,
 };
 use crate::tui::layout::SizeClass;
-use crate::tui::text::{one_line, pad, pad_left};
+use crate::tui::text::{first_fit, one_line, pad, pad_left};
 use crate::tui::theme::Role;
 use crate::tui::update::Target;
 use crate::tui::{figures, wording};
@@ -262,7 +262,7 @@ fn draw_row(
         at = sketch.put(area, at, line, &text, role);
     }
     if columns.note > 0 {
-        let (text, role) = note_words(&row.note);
+        let (text, role) = note_words(&row.note, columns.note - 1);
         sketch.put(
             area,
             at,
@@ -299,15 +299,15 @@ pub(super) fn cell_role(cell: &Cell) -> Role {
         CellKind::Waiting => Role::Waiting,
         CellKind::Booting | CellKind::Scoring | CellKind::Running(_) => Role::Running,
         CellKind::Paused(_) | CellKind::Replayed(_) => Role::Replay,
-        CellKind::Held(_) | CellKind::Stuck(_) => Role::Warning,
+        CellKind::Overdue | CellKind::Held(_) | CellKind::Stuck(_) => Role::Warning,
         CellKind::Done(outcome) if outcome > 0.5 => Role::Good,
         CellKind::Done(_) | CellKind::Malformed(_) => Role::Bad,
         CellKind::Fault => Role::Danger,
     }
 }
 
-/// A note in few words.
-pub(super) fn note_words(note: &Note) -> (String, Role) {
+/// A note in few words; in fewer where the longer ones take more than `cells`.
+pub(super) fn note_words(note: &Note, cells: usize) -> (String, Role) {
     match note {
         Note::Running => (String::new(), Role::Muted),
         Note::Signal => ("signal".to_owned(), Role::Good),
@@ -319,5 +319,6 @@ pub(super) fn note_words(note: &Note) -> (String, Role) {
         Note::Stuck(ms) => (format!("stuck {}", figures::age(*ms)), Role::Warning),
         Note::Faults(1) => ("fault".to_owned(), Role::Danger),
         Note::Faults(count) => (format!("{count} faults"), Role::Danger),
+        Note::Machines(note) => (first_fit(&note.forms(), cells), note.standing.role()),
     }
 }

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::tui::app::App;
 use crate::tui::commands::{CommandRow, Danger};
 use crate::tui::help::{Help, HelpLine, help_commands, help_lines};
+use crate::tui::machines::has_machines;
 use crate::tui::page::PageLine;
 use crate::tui::text::{one_line, pad};
 use crate::tui::theme::Role;
@@ -41,6 +42,22 @@ const CODES: [(&str, Role, &str); 10] = [
         "~1.0",
         Role::Replay,
         "failed, and a stored success trains in its place",
+    ),
+];
+
+/// The same of desktops with machines of their own, each with the code that it stands below.
+const MACHINE_CODES: [(&str, &str, Role, &str); 2] = [
+    (
+        "b",
+        "b!",
+        Role::Warning,
+        "its desktop's machine should be up by now, or does not answer",
+    ),
+    (
+        "X!",
+        "X!",
+        Role::Danger,
+        "of a desktop: its machine ended, or is quarantined",
     ),
 ];
 
@@ -91,13 +108,13 @@ const DANGERS: [(Danger, &str); 4] = [
 ];
 
 /// Number of lines of the second page.
-pub fn legend_lines(_: &App) -> usize {
-    legend().len()
+pub fn legend_lines(app: &App) -> usize {
+    legend(app).len()
 }
 
 pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, help: &Help) {
     let lines = if help.legend {
-        legend()
+        legend(sketch.app)
     } else {
         command_lines(sketch.app, &help.query)
     };
@@ -209,7 +226,7 @@ fn command_lines(app: &App, query: &str) -> Vec<PageLine> {
     lines
 }
 
-fn legend() -> Vec<PageLine> {
+fn legend(app: &App) -> Vec<PageLine> {
     let head = |text: &str| vec![(text.to_owned(), Role::Brand)];
     let line = |name: &str, role: Role, meaning: &str| {
         vec![
@@ -222,7 +239,13 @@ fn legend() -> Vec<PageLine> {
         ]
     };
     let mut all = vec![head("Codes of the matrix")];
-    all.extend(CODES.map(|(code, role, meaning)| line(code, role, meaning)));
+    for (code, role, meaning) in CODES {
+        all.push(line(code, role, meaning));
+        let more = MACHINE_CODES.iter().filter(|(after, ..)| *after == code);
+        for (_, code, role, meaning) in more.filter(|_| has_machines(&app.run)) {
+            all.push(line(code, *role, meaning));
+        }
+    }
     all.push(head("Colors"));
     all.extend(COLORS.map(|(role, name, meaning)| line(name, role, meaning)));
     all.push(head("What a command can cost"));

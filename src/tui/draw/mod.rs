@@ -10,6 +10,8 @@ mod evals;
 mod fleet;
 mod help;
 mod logs;
+mod machine;
+mod machine_log;
 mod overlay;
 mod plot;
 mod preview;
@@ -118,6 +120,7 @@ fn draw_overlay(sketch: &mut Sketch<'_>, area: Rect) {
         None => {}
         Some(Overlay::Help(state)) => help::draw(sketch, area, state),
         Some(Overlay::Page(page)) => overlay::draw_page(sketch, area, page),
+        Some(Overlay::MachineLog(log)) => machine_log::draw(sketch, area, log),
         Some(Overlay::Prompt(prompt)) => overlay::draw_prompt(sketch, area, prompt),
         Some(Overlay::Filter(text)) => overlay::draw_filter(sketch, area, "Filter", text),
         Some(Overlay::Search(text)) => overlay::draw_filter(sketch, area, "Search", text),

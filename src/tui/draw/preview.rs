@@ -2,17 +2,20 @@
 
 use ratatui::layout::Rect;
 
-use crate::event::{EpisodeState, StepState};
+use crate::event::{EpisodeState, MachineView, StepState};
 use crate::tui::app::App;
-use crate::tui::fleet::{FleetRow, episode_name, selected_place};
+use crate::tui::fleet::{
+    FleetRow, Note, RowKey, episode_name, machine_of, newest_pictures, selected_place,
+};
 use crate::tui::picture::Mark;
-use crate::tui::text::{one_line, pad, wrap};
+use crate::tui::text::{first_fit, one_line, pad, wrap};
 use crate::tui::theme::Role;
 use crate::tui::{figures, wording};
-use crate::types::{ScreenSize, TaskId};
+use crate::types::{ImageHash, ScreenSize, TaskId};
 
 use super::Sketch;
 use super::fleet::{cell_role, note_words};
+use super::machine;
 use super::sketch::FrameTitle;
 
 /// Rows of words that a picture leaves at least.
@@ -32,7 +35,13 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, rows: &[FleetRow]) {
         return;
     };
     let episode = cell.episode.and_then(|id| sketch.app.run.episodes.get(&id));
-    let name = episode.map_or(format!("g{:02}.s{sample}", row.key.number()), episode_name);
+    let of_desktop = machine_of(&sketch.app.run, row, sample);
+    let name = match (episode, of_desktop, row.key) {
+        // The machine is what there is to show of it.
+        (None, Some((desktop, _)), RowKey::Desktops(_)) => format!("d{desktop:02}"),
+        (None, ..) => format!("g{:02}.s{sample}", row.key.number()),
+        (Some(episode), ..) => episode_name(episode),
+    };
     let task: &TaskId = episode.map_or(&row.task, |episode| &episode.task);
     let title = FrameTitle {
         left: format!("{name}  {}", one_line(&task.0)),
@@ -40,24 +49,39 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, rows: &[FleetRow]) {
         focused: false,
     };
     let inner = sketch.frame(area, &title);
+    let machine = of_desktop.map(|(_, machine)| machine);
     let Some(episode) = episode else {
-        sketch.center(inner, "not begun", Role::Muted);
+        match machine {
+            Some(machine) => drop(machine::draw_rows(sketch, inner, machine, LABEL)),
+            None => sketch.center(inner, "not begun", Role::Muted),
+        }
         return;
     };
-    let room = inner.height.saturating_sub(WORDS_ROWS);
+    let is_running = episode.is_running();
+    let has_picture = newest_pictures(&sketch.app.run, episode).0.is_some();
+    let more = match machine {
+        // Without a picture all the room is for words.
+        Some(_) if is_running && !has_picture => inner.height,
+        Some(_) => machine::ROWS,
+        None => 0,
+    };
+    let room = inner.height.saturating_sub(WORDS_ROWS + more);
     let (_, rows_wanted) = crate::tui::picture::cells_for(USUAL_SCREEN, inner.width, room);
     let picture = Rect {
         height: rows_wanted,
         ..inner
     };
     let shown = shown_step(episode);
-    draw_newest(sketch, picture, episode);
+    let image = draw_newest(sketch, picture, episode);
+    if let Some((desktop, _)) = of_desktop.filter(|_| is_running) {
+        machine::draw_picture_note(sketch, area, desktop, image);
+    }
     let words = Rect {
         y: picture.bottom(),
         height: inner.height.saturating_sub(picture.height),
         ..inner
     };
-    draw_words(sketch, words, row, episode, shown);
+    draw_words(sketch, words, row, (episode, machine), shown);
 }
 
 /// The newest step that was carried out, or the one under way.
@@ -68,20 +92,20 @@ fn shown_step(episode: &EpisodeState) -> Option<(usize, &StepState)> {
         .or_else(|| steps().next())
 }
 
-fn draw_newest(sketch: &mut Sketch<'_>, area: Rect, episode: &EpisodeState) {
-    let images = episode
-        .steps
-        .iter()
-        .rev()
-        .filter_map(|step| step.image.as_ref());
-    let mut newest = episode.final_image.iter().chain(images);
-    let (image, older) = (newest.next(), newest.next());
+/// The newest picture; returns which that is.
+fn draw_newest<'a>(
+    sketch: &mut Sketch<'a>,
+    area: Rect,
+    episode: &'a EpisodeState,
+) -> Option<&'a ImageHash> {
+    let (image, older) = newest_pictures(&sketch.app.run, episode);
     let last = episode
         .steps
         .last()
         .filter(|step| step.image.as_ref() == image);
     let mark = last.and_then(|step| step.actions.iter().find_map(Mark::of));
     sketch.picture(area, image, older, mark.as_ref());
+    image
 }
 
 /// Label column of the words.
@@ -91,10 +115,15 @@ fn draw_words(
     sketch: &mut Sketch<'_>,
     area: Rect,
     row: &FleetRow,
-    episode: &EpisodeState,
+    (episode, machine): (&EpisodeState, Option<&MachineView>),
     step: Option<(usize, &StepState)>,
 ) {
     let mut pen = Rows { area, at: 0 };
+    let is_up = machine.is_none_or(|machine| machine.status.phase.is_up());
+    // What is not as it should be comes first.
+    if let Some(machine) = machine.filter(|_| !is_up) {
+        pen.machine(sketch, machine);
+    }
     if !row.instruction.is_empty() {
         pen.wrapped(sketch, "task", &row.instruction, Role::Text, 3);
     }
@@ -121,8 +150,12 @@ fn draw_words(
         );
         pen.wrapped(sketch, "fault", &text, Role::Danger, 2);
     }
-    let (note, note_role) = note_words(&row.note);
-    if !note.is_empty() {
+    let (note, note_role) = note_words(&row.note, usize::from(area.width.saturating_sub(LABEL)));
+    let is_told = matches!(
+        (row.key, &row.note),
+        (RowKey::Desktops(_), Note::Machines(_))
+    );
+    if !note.is_empty() && !is_told {
         pen.wrapped(sketch, "group", &note, note_role, 1);
     }
     let ran = match episode.ended_ms {
@@ -131,27 +164,37 @@ fn draw_words(
     };
     let ran = figures::duration(ran.saturating_sub(episode.started_ms));
     let ended = episode.end.map_or("running", wording::end);
-    pen.line(
-        sketch,
-        "desktop",
-        &format!(
-            "{}  {ended}  {ran}{}",
-            episode.desktop,
-            desktop_words(sketch.app, episode)
-        ),
-    );
+    let head = format!("{}  {ended}  {ran}", episode.desktop);
+    let more = desktop_words(sketch.app, episode, machine);
+    let full = format!("{head}{}{more}", acts_words(episode));
+    let desktop = if machine.is_some() {
+        let room = usize::from(area.width.saturating_sub(LABEL));
+        first_fit(&[full, format!("{head}{more}")], room)
+    } else {
+        full
+    };
+    pen.line(sketch, "desktop", &desktop);
+    if let Some(machine) = machine.filter(|_| is_up) {
+        pen.machine(sketch, machine);
+    }
     pen.signal(sketch, episode);
     pen.steps(sketch, episode);
 }
 
-/// How old an episode's desktop's picture is, what its actions take, what went wrong on it.
-fn desktop_words(app: &App, episode: &EpisodeState) -> String {
+/// What an action of the episode takes.
+fn acts_words(episode: &EpisodeState) -> String {
+    let last = episode.steps.iter().rev().find(|step| step.finished);
+    last.map_or(String::new(), |last| {
+        format!("  acts in {}", figures::duration(last.act_ms))
+    })
+}
+
+/// How old an episode's desktop's picture is, and what went wrong on it.
+fn desktop_words(app: &App, episode: &EpisodeState, machine: Option<&MachineView>) -> String {
     let mut words = String::new();
-    let times = || episode.steps.iter().filter(|step| step.finished);
-    if let Some(last) = times().next_back() {
-        words = format!("  acts in {}", figures::duration(last.act_ms));
-    }
-    if let (true, Some(step)) = (episode.is_running(), episode.steps.last()) {
+    // Where there is a machine, the frame tells the age of its picture.
+    let is_told = !episode.is_running() || machine.is_some();
+    if let (false, Some(step)) = (is_told, episode.steps.last()) {
         let age = app.run_now_ms().saturating_sub(step.observed_ms);
         words = format!("{words}  frame {} old", figures::age(age));
     }
@@ -172,6 +215,15 @@ struct Rows {
 impl Rows {
     fn line(&mut self, sketch: &mut Sketch<'_>, label: &str, text: &str) {
         self.wrapped(sketch, label, text, Role::Text, 1);
+    }
+
+    fn machine(&mut self, sketch: &mut Sketch<'_>, machine: &MachineView) {
+        let left = Rect {
+            y: self.area.y + self.at,
+            height: self.area.height.saturating_sub(self.at),
+            ..self.area
+        };
+        self.at += machine::draw_rows(sketch, left, machine, LABEL);
     }
 
     /// What training makes of the episode, once it does.

@@ -2,8 +2,9 @@
 
 use ratatui::layout::Rect;
 
+use crate::tui::text::first_fit;
 use crate::tui::theme::Role;
-use crate::tui::wording;
+use crate::tui::{machines, wording};
 
 use super::Sketch;
 use super::chrome::{state_role, vitals};
@@ -22,6 +23,12 @@ pub(super) fn draw_vitals(sketch: &mut Sketch<'_>, area: Rect) {
             phase.total
         );
         sketch.put(area, 0, row, &text, Role::Running);
+        row += 1;
+    }
+    if let Some((forms, role)) = machines::fleet_forms(run, sketch.app.run_now_ms()) {
+        let at = sketch.put(area, 0, row, "vms ", Role::Muted);
+        let room = usize::from(area.width.saturating_sub(at));
+        sketch.put(area, at, row, &first_fit(&forms, room), role);
         row += 1;
     }
     for (name, value, role) in vitals(run) {

@@ -1,7 +1,8 @@
 //! One sample in the matrix: what it is doing, in four characters.
 
-use crate::event::{DesktopPhase, EpisodeState, GroupState, RunState, TrainerState};
+use crate::event::{DesktopPhase, DesktopState, EpisodeState, GroupState, RunState, TrainerState};
 use crate::tui::figures;
+use crate::tui::machines::{Standing, standing};
 use crate::types::{EpisodeEnd, EpisodeId};
 
 /// What a sample is doing.
@@ -11,6 +12,8 @@ pub enum CellKind {
     Waiting,
     /// Its desktop is being prepared.
     Booting,
+    /// Its desktop's machine should be up by now.
+    Overdue,
     /// At this step, from 1.
     Running(u32),
     /// At this step, and the run is paused.
@@ -43,11 +46,12 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Its code, at most four cells: `b`, `r07`, `P07`, `H07`, `!07`, `v`, `D1.0`, `F.00`, `X!`, `~1.0`.
+    /// Its code, at most four cells: `b`, `b!`, `r07`, `P07`, `H07`, `!07`, `v`, `D1.0`, `F.00`, `X!`, `~1.0`.
     pub fn code(&self) -> String {
         match self.kind {
             CellKind::Waiting => "·".to_owned(),
             CellKind::Booting => "b".to_owned(),
+            CellKind::Overdue => "b!".to_owned(),
             CellKind::Running(step) => format!("r{step:02}"),
             CellKind::Paused(step) => format!("P{step:02}"),
             CellKind::Held(step) => format!("H{step:02}"),
@@ -86,7 +90,7 @@ impl Cell {
             CellKind::Running(_) => 'r',
             CellKind::Paused(_) => 'P',
             CellKind::Held(_) => 'H',
-            CellKind::Stuck(_) => '!',
+            CellKind::Overdue | CellKind::Stuck(_) => '!',
             CellKind::Scoring => 'v',
             CellKind::Done(outcome) if outcome > 0.5 => '1',
             CellKind::Done(_) => '0',
@@ -100,6 +104,7 @@ impl Cell {
     pub fn is_at_work(&self) -> bool {
         match self.kind {
             CellKind::Booting
+            | CellKind::Overdue
             | CellKind::Running(_)
             | CellKind::Paused(_)
             | CellKind::Held(_)
@@ -187,10 +192,30 @@ pub(super) fn of_episode(
     let step = episode.steps.len() as u32;
     let kind = match phase {
         DesktopPhase::Scoring => CellKind::Scoring,
-        _ if step == 0 => CellKind::Booting,
+        _ if step == 0 => match desktop.and_then(|desktop| desktop.machine.as_ref()) {
+            Some(machine) if standing(machine, now_ms) == Standing::Overdue => CellKind::Overdue,
+            _ => CellKind::Booting,
+        },
         _ if matches!(run.trainer, TrainerState::Paused(_)) => CellKind::Paused(step),
         _ if now_ms.saturating_sub(since_ms) > stuck_after_ms => CellKind::Stuck(step),
         _ => CellKind::Running(step),
     };
     cell(kind, since_ms)
+}
+
+/// The cell of a desktop on which no episode runs: what its machine is at, where that says more
+/// than what came of its last episode.
+pub(super) fn of_machine(desktop: &DesktopState, now_ms: u64) -> Option<Cell> {
+    let machine = desktop.machine.as_ref()?;
+    let kind = match standing(machine, now_ms) {
+        Standing::Fault => CellKind::Fault,
+        Standing::Overdue | Standing::Suspect => CellKind::Overdue,
+        Standing::Busy => CellKind::Booting,
+        Standing::Quiet => return None,
+    };
+    Some(Cell {
+        episode: desktop.episode,
+        kind,
+        since_ms: machine.since_ms,
+    })
 }

@@ -9,9 +9,9 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-use crate::event::{EpisodeState, RunState};
+use crate::event::{EpisodeState, MachineView, RunState};
 use crate::tui::app::App;
-use crate::types::EpisodeId;
+use crate::types::{EpisodeId, ImageHash};
 
 pub use cell::{Cell, CellKind};
 pub use order::{Attention, reorder, reorder_when_due};
@@ -95,6 +95,69 @@ pub fn selected_episode(app: &App) -> Option<EpisodeId> {
     let rows = rows_in_order(app);
     let (row, sample) = selected_place(app, &rows);
     rows.get(row)?.cells.get(sample)?.episode
+}
+
+/// The desktop of a sample: the one its episode runs or ran on, or the one that its row shows.
+pub fn desktop_of(run: &RunState, row: &FleetRow, sample: usize) -> Option<u32> {
+    match row.key {
+        RowKey::Desktops(first) => Some(first + sample as u32),
+        RowKey::Group(_) => {
+            let episode = row.cells.get(sample)?.episode?;
+            Some(run.episodes.get(&episode)?.desktop)
+        }
+    }
+}
+
+/// The machine of a sample's desktop, while its episode runs there; of a desktop's own row always.
+pub fn machine_of<'a>(
+    run: &'a RunState,
+    row: &FleetRow,
+    sample: usize,
+) -> Option<(u32, &'a MachineView)> {
+    let number = desktop_of(run, row, sample)?;
+    let desktop = run.desktops.get(number as usize)?;
+    let episode = row.cells.get(sample)?.episode;
+    let is_there = match row.key {
+        RowKey::Desktops(_) => true,
+        RowKey::Group(_) => {
+            let episode = episode.and_then(|id| run.episodes.get(&id));
+            episode.is_some_and(|one| one.is_running() && desktop.episode == Some(one.id))
+        }
+    };
+    let machine = desktop.machine.as_ref().filter(|_| is_there)?;
+    Some((number, machine))
+}
+
+/// The desktop selected in the fleet, whether or not an episode runs on it.
+pub fn selected_desktop(app: &App) -> Option<u32> {
+    let rows = rows_in_order(app);
+    let (row, sample) = selected_place(app, &rows);
+    desktop_of(&app.run, rows.get(row)?, sample)
+}
+
+/// The newest picture of an episode's screen, and the one before. One taken past the desktop's
+/// server is newer than what the server gave.
+pub fn newest_pictures<'a>(
+    run: &'a RunState,
+    episode: &'a EpisodeState,
+) -> (Option<&'a ImageHash>, Option<&'a ImageHash>) {
+    let desktop = run.desktops.get(episode.desktop as usize);
+    let outside = desktop.filter(|desktop| {
+        let machine = desktop.machine.as_ref();
+        let is_outside = machine.is_some_and(|machine| machine.seen_from_outside);
+        is_outside && episode.is_running() && desktop.episode == Some(episode.id)
+    });
+    let outside = outside.and_then(|desktop| desktop.image.as_ref());
+    let images = episode
+        .steps
+        .iter()
+        .rev()
+        .filter_map(|step| step.image.as_ref());
+    let mut newest = outside
+        .into_iter()
+        .chain(&episode.final_image)
+        .chain(images);
+    (newest.next(), newest.next())
 }
 
 /// The episode the Rollout screen shows.

@@ -1,6 +1,7 @@
 //! Who needs attention first.
 
 use crate::tui::app::App;
+use crate::tui::machines::Standing;
 
 use super::FleetSort;
 use super::cell::{Cell, CellKind};
@@ -14,6 +15,8 @@ const STABLE_MS: u64 = 10_000;
 pub enum Attention {
     /// A sample waits for a decision.
     Held,
+    /// A machine was given up, or should be up by now.
+    Machine,
     /// So far all failed: the group is about to teach nothing.
     Failing,
     /// Errors ended samples.
@@ -37,6 +40,11 @@ impl Attention {
             Note::Failing => Attention::Failing,
             Note::Faults(_) if cells.iter().any(Cell::is_at_work) => Attention::Fault,
             Note::Stuck(_) => Attention::Stuck,
+            Note::Machines(note) => match note.standing {
+                Standing::Fault | Standing::Overdue => Attention::Machine,
+                Standing::Suspect => Attention::Stuck,
+                Standing::Busy | Standing::Quiet => Attention::AtWork,
+            },
             Note::AllFail => Attention::Dead,
             Note::Signal | Note::Replayed(_) | Note::AllPass | Note::Faults(_) => Attention::Done,
             Note::Running if cells.iter().all(|cell| cell.kind == CellKind::Waiting) => {
@@ -75,7 +83,7 @@ pub fn reorder_when_due(app: &mut App) -> bool {
 /// Steps of the sample furthest behind, so that the slowest come first.
 fn slowness(row: &FleetRow) -> u32 {
     let step = |cell: &Cell| match cell.kind {
-        CellKind::Booting => Some(0),
+        CellKind::Booting | CellKind::Overdue => Some(0),
         CellKind::Running(step)
         | CellKind::Paused(step)
         | CellKind::Held(step)

@@ -1,10 +1,11 @@
 //! Rows of the fleet: groups of the running iteration, or desktops.
 
-use crate::event::{DesktopPhase, DesktopState, GroupState, RunState};
+use crate::event::{DesktopPhase, DesktopState, EpisodeState, GroupState, MachineView, RunState};
+use crate::tui::machines::{MachineNote, Standing};
 use crate::types::{GroupId, TaskId};
 
 use super::FleetUi;
-use super::cell::{Cell, CellKind, of_episode, of_member};
+use super::cell::{Cell, CellKind, of_episode, of_machine, of_member};
 use super::order::Attention;
 
 /// Desktops in a row where there are no groups.
@@ -54,6 +55,8 @@ pub enum Note {
     Stuck(u64),
     /// Errors ended this many samples.
     Faults(usize),
+    /// Machines of its desktops are so.
+    Machines(MachineNote),
 }
 
 /// One row.
@@ -142,7 +145,10 @@ fn group_row(run: &RunState, group: &GroupState, stuck_after_ms: u64, now_ms: u6
     let std = group
         .std
         .map_or_else(|| sample_std(&outcomes), |std| Some(std.0));
-    let note = group_note(group, &cells, &outcomes, now_ms);
+    let note = match held_note(&cells).or_else(|| machine_trouble(run, &cells, now_ms)) {
+        Some(note) => note,
+        None => group_note(group, &cells, &outcomes, now_ms),
+    };
     FleetRow {
         key: RowKey::Group(group.id),
         task: group.task.clone(),
@@ -159,9 +165,6 @@ fn group_row(run: &RunState, group: &GroupState, stuck_after_ms: u64, now_ms: u6
 }
 
 fn group_note(group: &GroupState, cells: &[Cell], outcomes: &[f64], now_ms: u64) -> Note {
-    if let Some(held) = held_note(cells) {
-        return held;
-    }
     let faults = cells
         .iter()
         .filter(|cell| cell.kind == CellKind::Fault)
@@ -190,6 +193,18 @@ fn group_note(group: &GroupState, cells: &[Cell], outcomes: &[f64], now_ms: u64)
     } else {
         Note::Running
     }
+}
+
+/// What is wrong with the machines that a group's samples are at work on.
+fn machine_trouble(run: &RunState, cells: &[Cell], now_ms: u64) -> Option<Note> {
+    let machine = |cell: &Cell| -> Option<&MachineView> {
+        let episode = run.episodes.get(&cell.episode?)?;
+        let desktop = run.desktops.get(episode.desktop as usize)?;
+        let is_on_it = episode.is_running() && desktop.episode == cell.episode;
+        desktop.machine.as_ref().filter(|_| is_on_it)
+    };
+    let note = MachineNote::of(cells.iter().filter_map(machine), now_ms)?;
+    (note.standing <= Standing::Suspect).then_some(Note::Machines(note))
 }
 
 fn held_note(cells: &[Cell]) -> Option<Note> {
@@ -222,13 +237,16 @@ fn desktop_row(
         .iter()
         .map(|desktop| {
             let episode = desktop.episode.and_then(|id| run.episodes.get(&id));
-            match episode {
-                Some(episode)
+            let is_at_work = episode.is_some_and(EpisodeState::is_running);
+            let machine = of_machine(desktop, now_ms).filter(|_| !is_at_work);
+            match (machine, episode) {
+                (Some(machine), _) => machine,
+                (None, Some(episode))
                     if desktop.phase != DesktopPhase::Idle || episode.ended_ms.is_some() =>
                 {
                     of_episode(run, episode, stuck_after_ms, now_ms)
                 }
-                _ => Cell {
+                (None, _) => Cell {
                     episode: None,
                     kind: CellKind::Waiting,
                     since_ms: desktop.since_ms,
@@ -241,12 +259,16 @@ fn desktop_row(
         .iter()
         .filter(|cell| cell.kind == CellKind::Fault)
         .count();
-    let note = if let Some(held) = held_note(&cells) {
-        held
-    } else if faults > 0 {
-        Note::Faults(faults)
-    } else {
-        Note::Running
+    let machines = desktops
+        .iter()
+        .filter_map(|desktop| desktop.machine.as_ref());
+    let machines = MachineNote::of(machines, now_ms);
+    let is_trouble = machines.is_some_and(|note| note.standing <= Standing::Suspect);
+    let note = match (held_note(&cells), machines) {
+        (Some(held), _) => held,
+        (None, Some(machines)) if is_trouble || faults == 0 => Note::Machines(machines),
+        (None, _) if faults > 0 => Note::Faults(faults),
+        (None, _) => Note::Running,
     };
     let last = first as usize + desktops.len() - 1;
     FleetRow {

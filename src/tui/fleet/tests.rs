@@ -17,6 +17,7 @@ fn codes_need_no_color_and_fit_four_cells() {
     let kinds = [
         (CellKind::Waiting, "·", '·'),
         (CellKind::Booting, "b", 'b'),
+        (CellKind::Overdue, "b!", '!'),
         (CellKind::Running(7), "r07", 'r'),
         (CellKind::Paused(12), "P12", 'P'),
         (CellKind::Held(4), "H04", 'H'),

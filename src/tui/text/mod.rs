@@ -73,6 +73,41 @@ pub fn fit(text: &str, cells: usize) -> String {
     line
 }
 
+/// As many whole words of `text`, on one line, as fit into `cells`, with an ellipsis where some are
+/// lost; empty where not one fits.
+pub fn fit_words(text: &str, cells: usize) -> String {
+    let line = one_line(text);
+    if width(&line) <= cells {
+        return line;
+    }
+    let mut kept = String::new();
+    for word in line.split(' ') {
+        let with = if kept.is_empty() {
+            word.to_owned()
+        } else {
+            format!("{kept} {word}")
+        };
+        if width(&with) + 2 > cells {
+            break;
+        }
+        kept = with;
+    }
+    if kept.is_empty() {
+        return kept;
+    }
+    kept + " …"
+}
+
+/// The first of `forms` that fits into `cells`, else the last one, cut.
+pub fn first_fit(forms: &[String], cells: usize) -> String {
+    let fits = forms.iter().find(|form| width(form) <= cells);
+    match (fits, forms.last()) {
+        (Some(form), _) => form.clone(),
+        (None, Some(shortest)) => fit(shortest, cells),
+        (None, None) => String::new(),
+    }
+}
+
 /// `text` cut and padded with spaces to exactly `cells`.
 pub fn pad(text: &str, cells: usize) -> String {
     let mut line = fit(text, cells);

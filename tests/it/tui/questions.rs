@@ -470,6 +470,10 @@ const SCRIPTS: &[Script] = &[
     script("palette", ":", |app, _| {
         matches!(app.ui.overlay, Some(Overlay::Prompt(_)))
     }),
+    script("vm-log", "M", |app, effects| {
+        matches!(app.ui.overlay, Some(Overlay::MachineLog(_)))
+            && matches!(effects, [Effect::Work(Job::MachineLog { .. })])
+    }),
     script("profile", ": p r o f i l e enter", |app, _| {
         matches!(app.ui.overlay, Some(Overlay::Page(_)))
     }),

@@ -1,6 +1,8 @@
 //! Commands on every screen: text, the time line, the console itself.
 
-use crate::tui::commands::{CommandRow, GLOBAL, complete, lease, logs, row, text, timeline, view};
+use crate::tui::commands::{
+    CommandRow, GLOBAL, complete, lease, logs, machine, row, text, timeline, view,
+};
 
 /// In the order of the hint bar.
 pub(super) const ROWS: &[CommandRow] = &[
@@ -12,6 +14,16 @@ pub(super) const ROWS: &[CommandRow] = &[
         "Type a command.",
         view::palette,
     ),
+    row(
+        "vm-log",
+        &["M"],
+        GLOBAL,
+        "vm log",
+        "Show the log of the desktop's machine.",
+        machine::log,
+    )
+    .takes("[DESKTOP]")
+    .machines(),
     row(
         "profile",
         &["g p"],
