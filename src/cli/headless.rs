@@ -2,6 +2,7 @@
 //!
 //! Everything goes to stderr; stdout is for `--json`'s one line.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,6 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::event::{
     EvalReport, Event, EventKind, IterationReport, NoticeLevel, Phase, RunState, RunSummary,
 };
+use crate::tui::machines;
+use crate::types::{MachinePhase, MachineStatus};
 
 /// Shows the events of one run as they come.
 pub struct Headless {
@@ -16,6 +19,7 @@ pub struct Headless {
     phase: ProgressBar,
     bars: Option<indicatif::MultiProgress>,
     total: u64,
+    machines: MachineLines,
 }
 
 impl Headless {
@@ -27,6 +31,7 @@ impl Headless {
                 phase: ProgressBar::hidden(),
                 bars: None,
                 total: 0,
+                machines: MachineLines::default(),
             };
         }
         let bars = indicatif::MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
@@ -43,6 +48,7 @@ impl Headless {
             phase,
             bars: Some(bars),
             total: 0,
+            machines: MachineLines::default(),
         }
     }
 
@@ -76,6 +82,11 @@ impl Headless {
             EventKind::IterationFinished(report) => self.iteration(report),
             EventKind::EvalFinished(report) => self.line(&evaluation_line(report)),
             EventKind::Notice { level, text } if *level != NoticeLevel::Info => self.line(text),
+            EventKind::MachineChanged { desktop, status } => {
+                if let Some(line) = self.machines.line(*desktop, status) {
+                    self.line(&line);
+                }
+            }
             EventKind::RunFinished(summary) => self.finish(summary),
             _ => {}
         }
@@ -106,6 +117,36 @@ impl Headless {
 impl Default for Headless {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Which changes of machines are worth a line: what one waits for, and what went wrong.
+#[derive(Default)]
+pub(super) struct MachineLines {
+    /// The newest phase of each desktop's machine, and whether its first boot was told.
+    known: BTreeMap<u32, (MachinePhase, bool)>,
+}
+
+impl MachineLines {
+    /// The line for a change; none for what happens again and again while all is well.
+    pub(super) fn line(&mut self, desktop: u32, status: &MachineStatus) -> Option<String> {
+        let known = self.known.entry(desktop).or_default();
+        let is_new = known.0 != status.phase;
+        known.0 = status.phase;
+        let is_told = match status.phase {
+            MachinePhase::Booting => !std::mem::replace(&mut known.1, true),
+            MachinePhase::Preparing | MachinePhase::Quarantined | MachinePhase::Suspect => is_new,
+            // It ended by itself, or could not start.
+            MachinePhase::Off => is_new && !status.detail.is_empty(),
+            MachinePhase::Queued
+            | MachinePhase::Starting
+            | MachinePhase::Restoring
+            | MachinePhase::Checking
+            | MachinePhase::Ready
+            | MachinePhase::Frozen
+            | MachinePhase::Stopping => false,
+        };
+        is_told.then(|| machines::change(desktop, status))
     }
 }
 
@@ -201,4 +242,62 @@ pub fn summary_lines(summary: &RunSummary) -> Vec<String> {
         summary.policy_version.0, summary.weights
     ));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MachineLines;
+    use crate::types::{MachinePhase, MachineStatus};
+
+    #[test]
+    fn machines_are_told_of_where_one_waits_for_them_or_something_is_wrong() {
+        use MachinePhase::{Booting, Off, Preparing, Quarantined, Ready, Restoring, Suspect};
+        let mut lines = MachineLines::default();
+        for (desktop, phase, limit_s, detail, line) in [
+            (
+                0,
+                Preparing,
+                600,
+                "snapshot",
+                "desktop 0: preparing · snapshot, at most 10:00",
+            ),
+            // One that gets on is told once.
+            (0, Preparing, 600, "memory", ""),
+            (0, Booting, 120, "", "desktop 0: booting, at most 120s"),
+            (1, Booting, 120, "", "desktop 1: booting, at most 120s"),
+            (0, Booting, 120, "kernel", ""),
+            (0, Ready, 0, "", ""),
+            (0, Restoring, 60, "", ""),
+            (0, Booting, 120, "again", ""),
+            (
+                0,
+                Suspect,
+                30,
+                "http\nis \x1b[2Jsilent",
+                "desktop 0: suspect · http is [2Jsilent, at most 30s",
+            ),
+            (0, Ready, 0, "", ""),
+            (0, Suspect, 30, "", "desktop 0: suspect, at most 30s"),
+            (
+                0,
+                Quarantined,
+                1800,
+                "disk full",
+                "desktop 0: quarantined · disk full, at most 30:00",
+            ),
+            (1, Off, 0, "", ""),
+            (2, Off, 0, "QEMU ended", ""),
+            (2, Booting, 0, "", "desktop 2: booting"),
+            (2, Off, 0, "QEMU ended", "desktop 2: ended · QEMU ended"),
+        ] {
+            let status = MachineStatus {
+                phase,
+                limit_ms: (limit_s > 0).then_some(limit_s * 1000),
+                detail: detail.to_owned(),
+                ..MachineStatus::default()
+            };
+            let told = lines.line(desktop, &status).unwrap_or_default();
+            assert_eq!(told, line);
+        }
+    }
 }

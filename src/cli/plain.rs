@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use crate::bus::{Source, SourceItem};
 use crate::cli::say;
-use crate::event::{Event, RunState};
-use crate::tui::figures;
+use crate::event::{Event, EventKind, RunState};
 use crate::tui::text::one_line;
-use crate::tui::wording;
+use crate::tui::{figures, machines, wording};
 
 /// Longest value shown of one field, characters: a thought in full, a list of advantages not.
 const VALUE_MAX: usize = 600;
@@ -52,6 +51,12 @@ fn standing(name: &str, run: &RunState) -> String {
 /// An event in words: its time, its kind, its fields.
 pub(super) fn line(event: &Event) -> String {
     let mut text = figures::time(event.at_ms);
+    // How a machine stands is several values that say little one by one.
+    if let EventKind::MachineChanged { desktop, status } = &event.kind {
+        let change = machines::change(*desktop, status);
+        let _ = write!(text, " machine changed {change}");
+        return text;
+    }
     // An event is an object with a type; what is not one has nothing to say.
     let value = serde_json::to_value(&event.kind).unwrap_or_default();
     if let Value::Object(fields) = value {
