@@ -294,6 +294,13 @@ impl Machine for QemuMachine {
         picture.inspect_err(told).ok()
     }
 
+    fn kind(&self) -> String {
+        let basis = self.shared.basis.get();
+        basis.map_or_else(String::new, |basis| {
+            basis.hardware.processor.name().to_owned()
+        })
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         self.live.as_ref()?.vm.memory_bytes()
     }

@@ -42,12 +42,15 @@ pub use machine::QemuMachine;
 
 use super::machine::{Machine, Provider, Reporter};
 use super::sandbox::State;
-use super::{EnvError, guest::GuestOptions};
+use super::{EnvError, MachineNeed, guest::GuestOptions};
 use crate::config::QemuConfig;
 use accelerator::Choice;
 use arguments::{Hardware, Processor};
 use image::Image;
 use snapshot::Snapshot;
+
+/// Memory of QEMU itself, its translations included.
+const OVERHEAD_MB: u64 = 300;
 
 /// What the machines of a run are made from.
 #[derive(Clone, Debug)]
@@ -172,6 +175,19 @@ impl Provider for Qemu {
     fn machine(&self, desktop: u32, reporter: Reporter) -> Result<Box<dyn Machine>, EnvError> {
         let machine = QemuMachine::new(self.shared.clone(), desktop, reporter)?;
         Ok(Box::new(machine))
+    }
+
+    fn need(&self) -> MachineNeed {
+        let config = &self.shared.options.config;
+        // A guest touches most of its memory, and the translator keeps what it made of it.
+        let memory_mb = u64::from(config.memory_mb) + OVERHEAD_MB;
+        // One that waits has touched what its snapshot holds.
+        let spare_mb = if config.spare { memory_mb / 2 } else { 0 };
+        MachineNeed {
+            memory_mb,
+            spare_mb,
+            cores: 0.5,
+        }
     }
 }
 
