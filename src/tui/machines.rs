@@ -243,14 +243,18 @@ impl LayerMark {
 /// A layer's name, what is known of it, and how long it took to answer where it did, ms.
 pub type Layer = (String, LayerMark, Option<u64>);
 
-/// The layers of a machine from the lowest, as they were last asked.
+/// The layers of a machine from the lowest, as they were last asked; of one that is on its way only
+/// what was asked since.
 pub fn layers(machine: &MachineView) -> Vec<Layer> {
-    let asked = machine.health.iter().flat_map(|health| &health.layers);
     let is_waited_for = !machine.status.phase.is_settled()
         && !matches!(
             machine.status.phase,
             MachinePhase::Suspect | MachinePhase::Quarantined
         );
+    // What was before it was started says nothing of it now.
+    let is_new = !is_waited_for || machine.health_ms >= machine.since_ms;
+    let health = machine.health.iter().filter(|_| is_new);
+    let asked = health.flat_map(|health| &health.layers);
     let mark = |layer: &LayerStatus| match (layer.is_up(), is_waited_for) {
         (true, _) => LayerMark::Up,
         (false, true) => LayerMark::Awaited,

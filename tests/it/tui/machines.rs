@@ -40,7 +40,7 @@ fn layers(took_ms: &[u64], error: &str) -> Vec<LayerStatus> {
             error: String::new(),
         })
         .collect();
-    all.last_mut().unwrap().error = error.to_owned();
+    error.clone_into(&mut all.last_mut().unwrap().error);
     all
 }
 
@@ -335,6 +335,63 @@ fn how_a_machine_stands_is_said_in_as_many_words_as_fit() {
         let now_ms = now_s * 1000;
         assert_eq!(machines::words(&machine, now_ms, cells), words);
         assert_eq!(machines::standing(&machine, now_ms), standing, "{words}");
+    }
+}
+
+#[test]
+fn layers_are_up_awaited_broken_or_not_asked() {
+    use MachinePhase::{Booting, Checking, Ready, Suspect};
+    let no = "no answer";
+    for (phase, asked, error, measured_ms, line) in [
+        (
+            Ready,
+            6,
+            "",
+            500,
+            "machine✓ control✓ tcp✓ http✓ display✓ execute✓",
+        ),
+        // A machine may lack layers; then there is nothing above the last one.
+        (Ready, 4, "", 500, "machine✓ control✓ tcp✓ http✓"),
+        (
+            Suspect,
+            4,
+            no,
+            500,
+            "machine✓ control✓ tcp✓ http✗ display– execute–",
+        ),
+        (
+            Checking,
+            4,
+            no,
+            1_000,
+            "machine✓ control✓ tcp✓ http… display– execute–",
+        ),
+        (
+            Checking,
+            3,
+            "",
+            1_000,
+            "machine✓ control✓ tcp✓ http… display– execute–",
+        ),
+        (
+            Checking,
+            6,
+            "",
+            1_000,
+            "machine✓ control✓ tcp✓ http✓ display✓ execute✓",
+        ),
+        // What was measured before it was started is not of it.
+        (Booting, 6, "", 999, ""),
+    ] {
+        let mut machine = view(phase, 0, "", "");
+        machine.health = Some(health("", layers(&ALL_UP[..asked], error), None));
+        machine.health_ms = measured_ms;
+        let shown = machines::layers(&machine);
+        let shown: Vec<String> = shown
+            .iter()
+            .map(|(name, mark, _)| format!("{name}{}", mark.sign(false)))
+            .collect();
+        assert_eq!(shown.join(" "), line, "{phase:?}");
     }
 }
 
