@@ -20,6 +20,7 @@ use crate::policy::{
 use crate::prompt::{Piece, PromptBuilder, PromptError};
 use crate::rollout::barrier::Barrier;
 use crate::rollout::branch::Branch;
+use crate::rollout::cause::explained;
 use crate::rollout::clock::Clock;
 use crate::rollout::debug::Debugger;
 use crate::rollout::fleet::{Ending, Seat};
@@ -200,7 +201,7 @@ pub(super) struct Running<'a, 'c> {
     /// Whether its time stands still, or may do so.
     pub(super) frozen: bool,
     /// What of the desktop is waited for, or was when the episode's time was over.
-    awaited: Option<&'static str>,
+    pub(super) awaited: Option<&'static str>,
     pub(super) job: &'a Job,
     pub(super) id: EpisodeId,
     pub(super) barrier: Option<&'a Barrier>,
@@ -295,46 +296,7 @@ pub(super) async fn run_episode(
     }
 }
 
-/// What reads the end state asks the desktop past the episode, which may owe its error to it.
-async fn explained(env: &mut dyn Environment, error: RolloutError) -> RolloutError {
-    let RolloutError::Evaluator(EvaluatorError::Environment { task, source }) = error else {
-        return error;
-    };
-    let may_be = matches!(source.class(), ErrorClass::Crash | ErrorClass::Timeout);
-    let cause = if may_be {
-        env.diagnose(&source.to_string()).await
-    } else {
-        None
-    };
-    RolloutError::Evaluator(EvaluatorError::Environment {
-        task,
-        source: cause.unwrap_or(source),
-    })
-}
-
 impl Running<'_, '_> {
-    /// How playing ended, the desktop going on again; an error's cause may lie below.
-    async fn wound_up(
-        &mut self,
-        end: Result<EpisodeEnd, RolloutError>,
-    ) -> Result<EpisodeEnd, RolloutError> {
-        let thawed = self.thaw().await;
-        let error = match end {
-            Ok(end) => return thawed.map(|()| end),
-            Err(error) => error,
-        };
-        if let Err(error) = thawed {
-            tracing::warn!(%error, episode = %self.id, "its desktop does not go on");
-        }
-        if let (RolloutError::Deadline(_), Some(awaited)) = (&error, self.awaited) {
-            let symptom = format!("{awaited}: {error}");
-            if let Some(cause) = self.env.diagnose(&symptom).await {
-                return Err(RolloutError::Env(cause));
-            }
-        }
-        Err(error)
-    }
-
     async fn play(&mut self) -> Result<EpisodeEnd, RolloutError> {
         let seed = derive_seed(self.job.seed, &[SEED_DESKTOP]);
         let left = self.time_left();

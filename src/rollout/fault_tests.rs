@@ -40,6 +40,10 @@ struct Faults {
     setups: u32,
     /// It wants to be opened anew after each episode from this one on, until it is.
     stale_after: Option<u32>,
+    /// Its actions never come back.
+    hangs: bool,
+    /// Who looks for the cause finds that its machine ended.
+    ended: bool,
     /// It cannot be suspended.
     suspend: bool,
     /// It cannot be woken.
@@ -107,6 +111,9 @@ impl Environment for Faulty {
     }
     async fn step(&mut self, _: &Action) -> Result<Observation, EnvError> {
         self.did("step");
+        if self.faults.hangs {
+            std::future::pending::<()>().await;
+        }
         // Others get their turn, as they would.
         tokio::time::sleep(Duration::from_millis(2)).await;
         if strikes(&mut self.faults.crashes) {
@@ -137,6 +144,14 @@ impl Environment for Faulty {
     }
     fn failed_to_start(&self) -> bool {
         self.starting
+    }
+    async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {
+        self.did("diagnose");
+        self.faults.ended.then(|| EnvError::Ended {
+            machine: format!("faulty {}", self.number),
+            reason: "QEMU was killed".to_owned(),
+            symptom: symptom.to_owned(),
+        })
     }
     async fn inspect(&mut self) -> Option<String> {
         self.did("inspect");
@@ -234,6 +249,7 @@ struct Case {
     max_rerolls: u32,
     replies: &'static [&'static str],
     max_start_failures: u32,
+    deadline: Duration,
 }
 
 impl Case {
@@ -245,6 +261,7 @@ impl Case {
             max_rerolls: 1,
             replies: &["wait()", "fail()"],
             max_start_failures: 3,
+            deadline: Duration::MAX,
         }
     }
 
@@ -279,7 +296,7 @@ impl Case {
             max_steps: 4,
             speech: &profile.policy,
             protocol: profile.reward.protocol,
-            deadline: Duration::MAX,
+            deadline: self.deadline,
             clock: Clock::wall(Duration::ZERO),
             gate,
             debugger: Debugger::default(),
@@ -397,6 +414,8 @@ const SOUND: Faults = Faults {
     crashes: 0,
     setups: 0,
     stale_after: None,
+    hangs: false,
+    ended: false,
     suspend: false,
     wake: false,
 };
@@ -643,6 +662,34 @@ async fn a_desktop_stands_still_only_while_its_policy_thinks() {
             "{replies:?}"
         );
         assert_eq!(came, class, "{replies:?} {faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_desktop_that_never_answers_is_looked_into_at_the_deadline() {
+    for (ended, class, says) in [
+        (false, ErrorClass::Timeout, "episode exceeded its deadline"),
+        (
+            true,
+            ErrorClass::Crash,
+            "faulty 0: QEMU was killed (then: action: episode exceeded",
+        ),
+    ] {
+        let hanging = Faults {
+            hangs: true,
+            ended,
+            ..SOUND
+        };
+        let mut case = Case::new(1, &[hanging]);
+        (case.max_rerolls, case.deadline) = (0, Duration::from_secs(2));
+        let ran = case.run().await;
+        ran.check_conservation(1);
+        let Outcome::Failed(failed) = &ran.collection.outcomes[0] else {
+            unreachable!("its action never came back")
+        };
+        assert_eq!(failed.class, class, "{}", failed.message);
+        assert!(failed.message.starts_with(says), "{}", failed.message);
+        assert_eq!(ran.count(0, "diagnose"), 1);
     }
 }
 

@@ -8,6 +8,7 @@
 mod barrier;
 mod branch;
 mod care;
+mod cause;
 mod clock;
 mod collect;
 mod debug;

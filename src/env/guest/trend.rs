@@ -59,7 +59,7 @@ impl Trend {
     pub(super) fn verdict(&self, config: &FleetConfig) -> Option<String> {
         let most = config.recycle_after_episodes;
         if most > 0 && self.episodes >= most {
-            return Some(format!("it has had {} episodes", self.episodes));
+            return Some(format!("it has had {} of {most} episodes", self.episodes));
         }
         // None of the newest episodes is among those that they are compared with.
         let apart = config.recycle_baseline_episodes + config.recycle_window_episodes;
@@ -129,7 +129,13 @@ mod tests {
                 Some(6),
                 "620 ms",
             ),
-            (0.0, 3, vec![quick; 5], Some(2), "it has had 3 episodes"),
+            (
+                0.0,
+                3,
+                vec![quick; 5],
+                Some(2),
+                "it has had 3 of 3 episodes",
+            ),
             (2.0, 3, vec![quick, quick, &[], &[]], None, ""),
         ];
         for (ratio, most, episodes, first, says) in table {
