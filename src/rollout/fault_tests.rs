@@ -40,10 +40,8 @@ struct Faults {
     setups: u32,
     /// It wants to be opened anew after each episode from this one on, until it is.
     stale_after: Option<u32>,
-    /// Its actions never come back.
-    hangs: bool,
-    /// Who looks for the cause finds that its machine ended.
-    ended: bool,
+    /// Its actions never come back; what its machine ended of, or nothing if it runs.
+    hangs: Option<&'static str>,
     /// It cannot be suspended.
     suspend: bool,
     /// It cannot be woken.
@@ -111,7 +109,7 @@ impl Environment for Faulty {
     }
     async fn step(&mut self, _: &Action) -> Result<Observation, EnvError> {
         self.did("step");
-        if self.faults.hangs {
+        if self.faults.hangs.is_some() {
             std::future::pending::<()>().await;
         }
         // Others get their turn, as they would.
@@ -147,9 +145,10 @@ impl Environment for Faulty {
     }
     async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {
         self.did("diagnose");
-        self.faults.ended.then(|| EnvError::Ended {
+        let ended = self.faults.hangs.filter(|reason| !reason.is_empty())?;
+        Some(EnvError::Ended {
             machine: format!("faulty {}", self.number),
-            reason: "QEMU was killed".to_owned(),
+            reason: ended.to_owned(),
             symptom: symptom.to_owned(),
         })
     }
@@ -414,8 +413,7 @@ const SOUND: Faults = Faults {
     crashes: 0,
     setups: 0,
     stale_after: None,
-    hangs: false,
-    ended: false,
+    hangs: None,
     suspend: false,
     wake: false,
 };
@@ -668,16 +666,15 @@ async fn a_desktop_stands_still_only_while_its_policy_thinks() {
 #[tokio::test]
 async fn a_desktop_that_never_answers_is_looked_into_at_the_deadline() {
     for (ended, class, says) in [
-        (false, ErrorClass::Timeout, "episode exceeded its deadline"),
+        ("", ErrorClass::Timeout, "episode exceeded its deadline"),
         (
-            true,
+            "QEMU was killed",
             ErrorClass::Crash,
             "faulty 0: QEMU was killed (then: action: episode exceeded",
         ),
     ] {
         let hanging = Faults {
-            hangs: true,
-            ended,
+            hangs: Some(ended),
             ..SOUND
         };
         let mut case = Case::new(1, &[hanging]);
