@@ -13,9 +13,9 @@ use serde_json::Value;
 use crate::cli::args::ProfileArgs;
 use crate::cli::{async_runtime, engine, say};
 use crate::config::{EnvKind, PolicyKind, Profile, QemuConfig, assets};
-use crate::env::qemu;
+use crate::env::{attached, docker, qemu};
 use crate::env::xvfb::needs;
-use crate::session;
+use crate::session::{self, attached_options, docker_options};
 
 /// Say what works here and what to do about what does not.
 #[derive(Debug, clap::Args)]
@@ -107,6 +107,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         EnvKind::Simulated => {}
         EnvKind::Xvfb => checks.extend([check_sandbox(), check_applications()]),
         EnvKind::Qemu => checks.extend(check_qemu(&profile.env.qemu)),
+        EnvKind::Docker => checks.extend(check_docker(profile)),
+        EnvKind::Attached => checks.push(check_attached(profile)),
     }
     let ready = checks.iter().all(|check| check.status != Status::Missing);
     if args.json {
@@ -478,4 +480,51 @@ fn check_room(config: &QemuConfig) -> Check {
         return Check::limited(NAME, found, remedy);
     }
     Check::ok(NAME, found)
+}
+
+/// What OSWorld's virtual machines need of this host and its daemon.
+fn check_docker(profile: &Profile) -> Vec<Check> {
+    let needs = docker::examine(&docker_options(&profile.env));
+    let checks = needs.into_iter().map(|need| Check {
+        name: need.name,
+        status: match need.grade {
+            docker::needs::Grade::Met => Status::Ok,
+            docker::needs::Grade::Limited => Status::Limited,
+            docker::needs::Grade::Unmet => Status::Missing,
+        },
+        found: need.found,
+        remedy: need.remedy,
+    });
+    checks.collect()
+}
+
+/// Whether the machines that the profile attaches to answer.
+fn check_attached(profile: &Profile) -> Check {
+    const NAME: &str = "machines";
+    let wanted = profile.env.desktops;
+    let missing = |found: String, remedy: &str| Check {
+        name: NAME,
+        status: Status::Missing,
+        found,
+        remedy: remedy.to_owned(),
+    };
+    let answers = match attached::examine(&attached_options(&profile.env)) {
+        Ok(answers) => answers,
+        Err(reason) => return missing(reason, "see assets/docs/vms.md"),
+    };
+    let there = answers.len();
+    let broken = answers.iter().filter_map(|answer| {
+        let broken = answer.broken.as_ref()?;
+        Some(format!("{}: {broken}", answer.host))
+    });
+    let broken: Vec<String> = broken.collect();
+    if !broken.is_empty() {
+        let remedy = "start its server, and see that its port is reached from here";
+        return missing(broken.join("; "), remedy);
+    }
+    if there < wanted {
+        let found = format!("{there} answer, env.desktops asks for {wanted}");
+        return missing(found, "name more, or lower env.desktops");
+    }
+    Check::ok(NAME, format!("all {there} answer, layer by layer"))
 }

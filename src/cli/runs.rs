@@ -13,6 +13,7 @@ use crate::bus::{
     socket_dir,
 };
 use crate::cli::{async_runtime, say};
+use crate::env::docker::{self, Swept};
 use crate::event::{Command, CommandStatus};
 use crate::store::{LockHolder, RunDir};
 use crate::tui::text::clean as clean_text;
@@ -49,8 +50,8 @@ enum Action {
         #[arg(long, value_name = "N")]
         lines: Option<usize>,
     },
-    /// Remove sockets that nobody listens at, and from the runs named the episodes and pictures
-    /// that no checkpoint needs
+    /// Remove sockets that nobody listens at, containers of dead engines, and from the runs named
+    /// the episodes and pictures that no checkpoint needs
     Clean {
         /// Runs to prune, by folder or by name
         runs: Vec<String>,
@@ -212,6 +213,7 @@ async fn log(args: &Args, run: &str, desktop: u32, most: usize) -> anyhow::Resul
 
 async fn clean(args: &Args, runs: &[String]) -> anyhow::Result<ExitCode> {
     let sockets = clean_sockets(&socket_dir()).await?;
+    let containers = sweep_containers().await;
     let mut pruned = Vec::new();
     for name in runs {
         let folder = folder_of(&args.dir, name);
@@ -232,10 +234,24 @@ async fn clean(args: &Args, runs: &[String]) -> anyhow::Result<ExitCode> {
                     "bytes": report.bytes })
             })
             .collect();
-        say(json!({ "sockets": sockets, "pruned": pruned }));
+        let mut report = json!({ "sockets": sockets, "pruned": pruned });
+        match containers {
+            None => {}
+            Some(Ok(swept)) => {
+                report["containers"] = json!({ "removed": swept.removed, "left": swept.left,
+                    "failed": swept.failed });
+            }
+            Some(Err(reason)) => report["containers"] = json!({ "error": reason }),
+        }
+        say(report);
         return Ok(ExitCode::SUCCESS);
     }
     say(format_args!("{} dead sockets removed", sockets.len()));
+    match containers {
+        None => {}
+        Some(Ok(swept)) => say_swept(&swept),
+        Some(Err(reason)) => say(format_args!("containers were not looked at: {reason}")),
+    }
     for (run, report) in pruned {
         let megabytes = report.bytes as f64 / 1e6;
         say(format_args!(
@@ -244,6 +260,30 @@ async fn clean(args: &Args, runs: &[String]) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What dead engines left with the Docker daemon; none where there is no daemon.
+async fn sweep_containers() -> Option<Result<Swept, String>> {
+    let docker_host = std::env::var("DOCKER_HOST").ok();
+    let socket = match docker::socket_of(docker_host.as_deref()) {
+        Ok(socket) => socket,
+        Err(reason) => return Some(Err(reason)),
+    };
+    if !socket.exists() && docker_host.is_none() {
+        return None;
+    }
+    let swept = docker::sweep(&socket).await;
+    Some(swept.map_err(|error| error.to_string()))
+}
+
+fn say_swept(swept: &Swept) {
+    say(format_args!(
+        "{} containers of dead engines removed",
+        swept.removed.len()
+    ));
+    for container in swept.left.iter().chain(&swept.failed) {
+        say(format_args!("left {container}"));
+    }
 }
 
 /// The folder of a run given by path or by name.

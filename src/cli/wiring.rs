@@ -202,7 +202,11 @@ impl OpenRun {
         let recorder = Arc::new(Recorder::start(self.sink.clone(), Arc::clone(&self.run)));
         Ok(Collector::new(CollectorParts {
             profile: profile.clone(),
-            desktops: Desktops::of(profile, machine_ears(&self.run, &recorder))?,
+            desktops: Desktops::of_run(
+                profile,
+                &self.run.name(),
+                machine_ears(&self.run, &recorder),
+            )?,
             recorder,
             run: Arc::clone(&self.run),
             control: Control::new(inbox, self.sink.clone(), settings),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::assets::locate;
 use crate::config::fleet::FleetConfig;
+use crate::config::machines::{AttachedConfig, DockerConfig};
 use crate::config::simulated::SimulatedConfig;
 use crate::types::{Protocol, ScreenSize};
 
@@ -30,6 +31,10 @@ pub struct EnvConfig {
     pub xvfb: XvfbConfig,
     /// Virtual machines on this machine.
     pub qemu: QemuConfig,
+    /// OSWorld's virtual machines in containers of this machine.
+    pub docker: DockerConfig,
+    /// Virtual machines that already run.
+    pub attached: AttachedConfig,
 }
 
 /// Which kind of desktop.
@@ -42,6 +47,10 @@ pub enum EnvKind {
     Xvfb,
     /// Virtual machines on this machine.
     Qemu,
+    /// OSWorld's virtual machines in containers of this machine.
+    Docker,
+    /// Virtual machines that already run, here or elsewhere.
+    Attached,
 }
 
 /// `[env.xvfb]`.

@@ -14,6 +14,7 @@ mod engine;
 mod error;
 mod fleet;
 mod learning;
+mod machines;
 pub mod plan;
 mod pretrain;
 mod resolved;
@@ -36,6 +37,7 @@ pub use learning::{
     Denominator, FormatScope, GrpoConfig, OldLogprobs, OptimizerConfig, ReplacedMember,
     ReplayConfig, RewardConfig,
 };
+pub use machines::{AttachedConfig, DockerConfig, Kvm};
 pub use pretrain::{PretrainConfig, PretrainModelConfig, PretrainVisionConfig};
 pub use resolved::Resolved;
 pub use source::{Leaf, Origin};

@@ -3,6 +3,8 @@
 //!
 //! Does not touch the file system: what a path leads to is checked by whoever opens it.
 
+mod machines;
+
 use std::ops::RangeBounds;
 
 use crate::config::simulated::SimulatedConfig;
@@ -29,6 +31,8 @@ pub fn check(profile: &Profile) -> Vec<Problem> {
     check_simulated(&profile.env.simulated, &mut checks);
     check_xvfb(&profile.env, &mut checks);
     check_qemu(&profile.env, &mut checks);
+    machines::check_docker(&profile.env, &mut checks);
+    machines::check_attached(&profile.env, &mut checks);
     check_episodes(profile, &mut checks);
     check_learning(profile, &mut checks);
     check_eval(profile, &mut checks);

@@ -121,7 +121,7 @@ fn refusals_name_the_place_and_the_remedy() {
     check_refused(
         "env.kind=vmware",
         "--set: env.kind = \"vmware\": unknown variant `vmware`, expected one of `simulated`, \
-         `xvfb`, `qemu`",
+         `xvfb`, `qemu`, `docker`, `attached`",
     );
 }
 
@@ -167,6 +167,31 @@ fn keys_are_checked_against_each_other() {
         (&["tasks.heldout=\"\""], "tasks.heldout"),
         (&["env.kind=xvfb", "env.desktops=300"], "env.desktops"),
         (&["env.kind=qemu", "env.desktops=300"], "env.desktops"),
+        (&["env.kind=docker", "env.desktops=65"], "env.desktops"),
+        (&["env.docker.lease_h=0.05"], "env.docker.lease_h"),
+        (
+            &["env.kind=attached", "env.attached.shared_state=true"],
+            "env.attached.hosts",
+        ),
+        (
+            &["env.attached.hosts=[\"a\"]", "env.attached.file=b"],
+            "env.attached.hosts",
+        ),
+        (
+            &["env.kind=attached", "env.attached.file=b"],
+            "env.attached.revert_command",
+        ),
+        (
+            &["env.attached.revert_command=[\"\"]"],
+            "env.attached.revert_command",
+        ),
+        (
+            &[
+                "env.attached.revert_command=[\"a\"]",
+                "env.attached.shared_state=true",
+            ],
+            "env.attached.shared_state",
+        ),
         (&["pretrain.warmup_steps=4000"], "pretrain.warmup_steps"),
         (
             &["pretrain.model.num_key_value_heads=3"],

@@ -5,10 +5,15 @@
 //! through `probe` and reads a real one by its `RealDesktop`.
 
 pub mod admission;
+mod apart;
+pub mod attached;
+pub mod docker;
 pub mod guest;
+mod lines;
 pub mod machine;
 pub mod qemu;
 mod sandbox;
+mod readiness;
 pub mod simulated;
 mod starts;
 pub mod xvfb;

@@ -3,11 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::bus::socket_dir;
 use crate::config::simulated::SimulatedConfig;
 use crate::config::{EnvConfig, EnvKind, FleetConfig, Profile, QemuConfig, XvfbConfig};
-use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions, Upkeep};
+use crate::env::attached::{Attached, AttachedOptions};
+use crate::env::docker::{Docker, DockerOptions};
+use crate::env::guest::{DesktopOptions, GuestDesktop, GuestOptions, Settle, Upkeep};
 use crate::env::qemu::{Qemu, QemuOptions};
 use crate::env::simulated::Simulated;
 use crate::env::xvfb::{Xvfb, XvfbOptions};
@@ -68,6 +71,11 @@ impl FleetCare {
 impl Desktops {
     /// Those of a profile; real ones tell `ears` of themselves.
     pub fn of(profile: &Profile, ears: MachineEars) -> Result<Self, SessionError> {
+        Self::of_run(profile, "", ears)
+    }
+
+    /// Those of a profile for the run of a name, which their leftovers can be told by.
+    pub fn of_run(profile: &Profile, run: &str, ears: MachineEars) -> Result<Self, SessionError> {
         let (provider, options): (Box<dyn Provider>, _) = match profile.env.kind {
             EnvKind::Simulated => return Ok(Self::Simulated(profile.env.simulated.clone())),
             EnvKind::Xvfb => {
@@ -77,6 +85,18 @@ impl Desktops {
             EnvKind::Qemu => {
                 let provider = qemu(&profile.env.qemu).map_err(SessionError::Env)?;
                 (Box::new(provider), DesktopOptions::emulated())
+            }
+            EnvKind::Docker => {
+                let config = &profile.env.docker;
+                let provider = docker(&profile.env, run).map_err(SessionError::Env)?;
+                let options = paused(config.action_pause_s, config.reset_pause_s);
+                (Box::new(provider), options)
+            }
+            EnvKind::Attached => {
+                let config = &profile.env.attached;
+                let provider = attached(&profile.env).map_err(SessionError::Env)?;
+                let options = paused(config.action_pause_s, config.reset_pause_s);
+                (Box::new(provider), options)
             }
         };
         Ok(Self::Real {
@@ -133,6 +153,37 @@ pub fn open_desktops(
 ) -> Result<Vec<Box<dyn Environment>>, SessionError> {
     let desktops = Desktops::of(profile, Arc::new(|_, _| {}))?;
     (0..count).map(|desktop| desktops.open(desktop)).collect()
+}
+
+/// Pauses of OSWorld's kind, s.
+fn paused(action_s: f64, reset_s: f64) -> DesktopOptions {
+    DesktopOptions {
+        settle_reset: Settle::Pause(Duration::from_secs_f64(reset_s)),
+        ..DesktopOptions::paused(Duration::from_secs_f64(action_s))
+    }
+}
+
+fn docker(env: &EnvConfig, run: &str) -> Result<Docker, EnvError> {
+    Docker::new(DockerOptions {
+        run: run.to_owned(),
+        ..docker_options(env)
+    })
+}
+
+/// How Docker's machines of a profile are made, for a run without a name.
+pub fn docker_options(env: &EnvConfig) -> DockerOptions {
+    let docker_host = std::env::var("DOCKER_HOST").ok();
+    DockerOptions::new(&env.docker, env.desktops, docker_host.as_deref())
+}
+
+fn attached(env: &EnvConfig) -> Result<Attached, EnvError> {
+    Attached::new(attached_options(env))
+}
+
+/// How the attached machines of a profile are found.
+pub fn attached_options(env: &EnvConfig) -> AttachedOptions {
+    let leases = beside_sockets().join("attached");
+    AttachedOptions::new(&env.attached, env.desktops, leases)
 }
 
 fn xvfb(config: &XvfbConfig) -> Result<Xvfb, EnvError> {

@@ -34,7 +34,9 @@ mod tests;
 pub use collector::{Collector, CollectorParts, Evaluated};
 pub use control::{Control, Settings};
 pub use debug::{debug_job, load_branch};
-pub use desktops::{Desktops, FleetCare, beside_sockets, open_desktops, qemu};
+pub use desktops::{
+    Desktops, FleetCare, attached_options, beside_sockets, docker_options, open_desktops, qemu,
+};
 pub use evaluate::EvaluationSpec;
 pub use learner::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
 pub use machines::machine_ears;

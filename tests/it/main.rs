@@ -4,6 +4,7 @@
 
 mod actions;
 mod attach;
+mod attached;
 mod bench;
 mod bytes;
 #[cfg(feature = "torch")]
@@ -12,6 +13,7 @@ mod ctl;
 mod debugger;
 mod desk;
 mod desktops;
+mod docker;
 mod doctor;
 mod guest;
 mod guest_server;

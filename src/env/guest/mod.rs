@@ -174,8 +174,13 @@ impl Guest {
     /// closes a display connection that each opens, and dies of it after about 250. To be done
     /// between two steps, followed by `restarted`. Ours never has to, once it is known for ours.
     pub fn needs_restart(&self) -> bool {
+        self.loses_clients() && self.screenshots() >= self.options.max_screenshots
+    }
+
+    /// Whether the server loses one of its display's clients with each picture, and dies when there
+    /// are none left: OSWorld's does, and so may one that was not asked yet.
+    pub fn loses_clients(&self) -> bool {
         self.known_server() != Some(Server::Arpo)
-            && self.screenshots() >= self.options.max_screenshots
     }
 
     /// Tells that the server was started anew, alone or with its machine.
