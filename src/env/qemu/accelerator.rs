@@ -90,30 +90,29 @@ async fn verdict(
     let boot = LockHolder::this_process().boot;
     let known = known(&path)
         .filter(|known| (&*known.boot, &*known.qemu, &*known.image) == (&*boot, qemu, &*image.key));
-    let verdict = match known {
-        Some(verdict) => verdict,
-        None => {
-            let begun = Instant::now();
-            let tried = try_guest(config, image, state).await;
-            let verdict = Verdict {
-                boot,
-                qemu: qemu.to_owned(),
-                image: image.key.clone(),
-                works: tried.is_ok(),
-                told: match tried {
-                    Ok(()) => format!(
-                        "a guest started on {KVM} in {:.1} s",
-                        begun.elapsed().as_secs_f64()
-                    ),
-                    Err(reason) => format!("no guest starts on {KVM}: {reason}"),
-                },
-            };
-            let text = serde_json::to_vec(&verdict).expect("strings are always JSON");
-            if let Err(error) = write_whole(&path, &text, Durability::Process) {
-                tracing::warn!(%error, "KVM is tried again the next time");
-            }
-            verdict
+    let verdict = if let Some(verdict) = known {
+        verdict
+    } else {
+        let begun = Instant::now();
+        let tried = try_guest(config, image, state).await;
+        let verdict = Verdict {
+            boot,
+            qemu: qemu.to_owned(),
+            image: image.key.clone(),
+            works: tried.is_ok(),
+            told: match tried {
+                Ok(()) => {
+                    let took = begun.elapsed().as_secs_f64();
+                    format!("a guest started on {KVM} in {took:.1} s")
+                }
+                Err(reason) => format!("no guest starts on {KVM}: {reason}"),
+            },
+        };
+        let text = serde_json::to_vec(&verdict).expect("strings are always JSON");
+        if let Err(error) = write_whole(&path, &text, Durability::Process) {
+            tracing::warn!(%error, "KVM is tried again the next time");
         }
+        verdict
     };
     if verdict.works {
         return Ok(verdict.told);

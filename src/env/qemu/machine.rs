@@ -96,16 +96,14 @@ impl QemuMachine {
                 return None;
             }
         };
-        self.reporter.status(
-            MachinePhase::Checking,
-            Some(running.guest.options().deadline),
-            "another restored",
-            "",
-        );
+        let limit = Duration::from_secs_f64(self.shared.options.config.restore_deadline_s);
+        let then = "killed, and another restored";
+        self.reporter
+            .status(MachinePhase::Checking, Some(limit), then, "");
         let woken = async {
             running.vm.go_on().await?;
             running.vm.wake_guest().await?;
-            running.check().await.map(drop)
+            running.settle(Instant::now() + limit).await.map(drop)
         };
         match woken.await {
             Ok(()) => Some(running),
@@ -117,7 +115,8 @@ impl QemuMachine {
         }
     }
 
-    async fn start(&self) -> Result<Running, String> {
+    /// Waits for what all are restored from.
+    async fn prepare(&self) -> Result<(), String> {
         if self.shared.snapshot.get().is_none() {
             // One of the desktops makes it and tells more; it has deadlines of its own.
             let detail = "the snapshot that all are restored from";
@@ -125,7 +124,10 @@ impl QemuMachine {
                 .status(MachinePhase::Preparing, None, "", detail);
         }
         // Outside of the turn of starts, which it would hold for minutes.
-        self.shared.snapshot(&self.reporter).await?;
+        self.shared.snapshot(&self.reporter).await.map(drop)
+    }
+
+    async fn start(&self) -> Result<Running, String> {
         let mut tries = 1;
         loop {
             match restore(&self.shared, &self.slot, &self.reporter).await {
@@ -208,7 +210,7 @@ impl Machine for QemuMachine {
     }
 
     async fn revert(&mut self) -> Result<(), EnvError> {
-        let begun = Instant::now();
+        let mut begun = Instant::now();
         // The one before is of no use any more, whatever comes of its successor.
         let before = self.live.take();
         let ending = before.map(|running| {
@@ -219,7 +221,13 @@ impl Machine for QemuMachine {
         });
         let next = match self.take_spare().await {
             Some(running) => Ok(running),
-            None => self.start().await,
+            None => match self.prepare().await {
+                Ok(()) => {
+                    begun = Instant::now();
+                    self.start().await
+                }
+                Err(reason) => Err(reason),
+            },
         };
         if let Some(ending) = ending {
             // Fails where its task panicked, which has dropped and thus killed it.

@@ -46,9 +46,12 @@ pub(super) fn read_ppm(bytes: &[u8]) -> Result<Screenshot, String> {
 mod tests {
     use super::read_ppm;
 
+    /// A size in pixels, or part of a refusal.
+    type Expected = Result<(u32, u32), &'static str>;
+
     #[test]
     fn pictures_are_read_and_others_refused() {
-        let cases: &[(&[u8], Result<(u32, u32), &str>)] = &[
+        let cases: &[(&[u8], Expected)] = &[
             (b"P6\n2 1\n255\nabcdef", Ok((2, 1))),
             (b"P6 1 2 255\nabcdef", Ok((1, 2))),
             (b"P6\n1 1\n255\n\n\n\n", Ok((1, 1))),

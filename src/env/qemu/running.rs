@@ -100,7 +100,7 @@ impl Running {
     }
 
     /// Waits until every layer works; how they were found.
-    async fn settle(&self, deadline: Instant) -> Result<Vec<LayerStatus>, String> {
+    pub(super) async fn settle(&self, deadline: Instant) -> Result<Vec<LayerStatus>, String> {
         let late = |_| "its server did not answer in time".to_owned();
         let end = tokio::time::Instant::from_std(deadline);
         let mut last = None;
@@ -125,7 +125,7 @@ impl Running {
     }
 
     /// The layers above the machine, or what of it does not work.
-    pub(super) async fn check(&self) -> Result<Vec<LayerStatus>, String> {
+    async fn check(&self) -> Result<Vec<LayerStatus>, String> {
         let health = self.guest.health().await;
         if let Some(reason) = self.vm.ended() {
             return Err(reason.to_owned());
@@ -180,13 +180,10 @@ pub(super) async fn follow<T>(
                 return Err(reason.to_owned());
             }
             Err(_) => {
-                let stage = match now.stage.as_str() {
-                    "" => "before its first stage",
-                    stage => stage,
-                };
-                return Err(format!(
-                    "its guest did not come further in time than {stage}"
-                ));
+                return Err(match now.stage.as_str() {
+                    "" => "its guest said nothing in time".to_owned(),
+                    stage => format!("its guest did not come further than «{stage}» in time"),
+                });
             }
         }
     }

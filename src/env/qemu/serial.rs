@@ -125,7 +125,7 @@ mod tests {
             let (sender, progress) = watch::channel(Progress::default());
             let passed = Mutex::new(Vec::new());
             follow(said.as_bytes(), sender, |line| {
-                passed.lock().unwrap().push(line)
+                passed.lock().unwrap().push(line);
             })
             .await;
             let expected = Progress {
