@@ -106,8 +106,6 @@ pub struct QemuConfig {
     pub accelerator: Accelerator,
     /// Whether the next machine is restored while an episode runs, so that a reset is a swap.
     pub spare: bool,
-    /// Machines that are started at a time.
-    pub parallel_starts: usize,
     /// Seconds from power-on to a clean desktop, which a snapshot is then taken of.
     pub boot_deadline_s: f64,
     /// Seconds from nothing to a desktop that answers, from the snapshot.

@@ -29,8 +29,6 @@ pub struct DockerConfig {
     pub boot_deadline_s: f64,
     /// Programs that have to run on it, one after another, before it counts as up.
     pub execute_probes: u32,
-    /// Machines that start at the same time.
-    pub parallel_starts: u32,
     /// Hours after which a container is nobody's any more.
     pub lease_h: f64,
     /// Password of the user `user`.

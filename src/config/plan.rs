@@ -304,12 +304,6 @@ fn check_qemu(env: &EnvConfig, c: &mut Checks) {
         "must be 512 to 65536: the guest's system and its applications share it",
     );
     c.range(
-        "env.qemu.parallel_starts",
-        &qemu.parallel_starts,
-        1..=256,
-        "must be 1 to 256",
-    );
-    c.range(
         "env.qemu.disk_mb",
         &qemu.disk_mb,
         64..=1 << 20,

@@ -328,30 +328,6 @@ fn the_doctor_looks_at_all_that_machines_need() {
 }
 
 #[tokio::test]
-async fn only_so_many_start_at_a_time() {
-    let place = Place::new(Plan::default());
-    let provider = place.provider(&["env.docker.parallel_starts=2"]);
-    let heard: Vec<Heard> = (0..6).map(|_| Heard::default()).collect();
-    let machines = heard.iter().zip(0..);
-    let machines = machines.map(|(heard, number)| provider.machine(number, heard.reporter()));
-    let mut machines: Vec<Box<dyn Machine>> = machines.map(Result::unwrap).collect();
-    let reverts = machines.iter_mut().map(|machine| machine.revert());
-    for outcome in futures::future::join_all(reverts).await {
-        outcome.unwrap();
-    }
-    assert_eq!(place.engine.ids().len(), 6);
-    assert_eq!(place.engine.daemon().most_starting, 2);
-    let queued = heard
-        .iter()
-        .filter(|it| it.phases()[0] == MachinePhase::Queued);
-    assert_eq!(queued.count(), 4);
-    for machine in &mut machines {
-        machine.close().await.unwrap();
-    }
-    assert_eq!(place.engine.ids().len(), 0);
-}
-
-#[tokio::test]
 async fn a_machine_that_is_dropped_leaves_nothing() {
     let place = Place::new(Plan::default());
     let provider = place.provider(&[]);

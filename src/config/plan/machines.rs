@@ -22,7 +22,6 @@ pub(super) fn check_docker(env: &EnvConfig, c: &mut Checks) {
         kvm: _,
         boot_deadline_s,
         execute_probes,
-        parallel_starts,
         lease_h,
         password: _,
         action_pause_s,
@@ -52,12 +51,6 @@ pub(super) fn check_docker(env: &EnvConfig, c: &mut Checks) {
     let legal = above_0_to(*boot_deadline_s, 7200.0);
     c.require("env.docker.boot_deadline_s", legal, says);
     c.range("env.docker.execute_probes", execute_probes, 1..=20, PROBES);
-    c.range(
-        "env.docker.parallel_starts",
-        parallel_starts,
-        1..=64,
-        "must be 1 to 64",
-    );
     let legal = above_0_to(*lease_h, 168.0);
     c.require("env.docker.lease_h", legal, "must be above 0, at most 168");
     c.require(

@@ -102,14 +102,6 @@ impl DockerMachine {
     /// Ends what there is of it and begins anew, on a disk that nobody has written to.
     async fn begin(&mut self) -> Result<Live, String> {
         self.end().await?;
-        let starts = self.shared.starts.clone();
-        if starts.available_permits() == 0 {
-            let detail = "others start (env.docker.parallel_starts)";
-            self.reporter
-                .status(MachinePhase::Queued, None, "started", detail);
-        }
-        let turn = starts.acquire_owned().await;
-        let _turn = turn.expect("nobody closes it");
         let mut number = 1;
         loop {
             let not_ready = match self.start(number).await {

@@ -24,8 +24,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 pub use daemon::{DaemonError, Deadlines, socket_of};
 pub use machine::DockerMachine;
 pub use sweep::Swept;
@@ -107,7 +105,6 @@ struct Shared {
     /// The image that machines begin from, as the daemon finds it.
     disk: PathBuf,
     uses_kvm: bool,
-    starts: Arc<Semaphore>,
 }
 
 impl Docker {
@@ -130,13 +127,11 @@ impl Docker {
         tell(&swept.map_err(|error| failed(error.to_string()))?);
         let disk = needs::absolute(&options.config.disk);
         let disk = disk.map_err(|error| failed(format!("{}: {error}", options.config.disk)))?;
-        let starts = Arc::new(Semaphore::new(options.config.parallel_starts as usize));
         let shared = Shared {
             uses_kvm: needs::uses_kvm(options.config.kvm, &options.host),
             options,
             daemon,
             disk,
-            starts,
         };
         Ok(Self {
             shared: Arc::new(shared),

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::Shared;
@@ -147,6 +146,9 @@ impl QemuMachine {
         }
         let (shared, slot) = (self.shared.clone(), self.slot.clone());
         let starting = async move {
+            // Those that are waited for have the rest of the processors.
+            let turn = shared.spares.acquire().await;
+            let _turn = turn.map_err(|error| error.to_string())?;
             let running = restore(&shared, &slot, &Reporter::silent()).await?;
             // Nobody looks at it yet: it takes no time of this machine's.
             running.vm.stop().await?;
@@ -185,22 +187,9 @@ impl QemuMachine {
     }
 }
 
-/// Restores a machine when it is its turn.
 async fn restore(shared: &Shared, slot: &Mutex<Slot>, voice: &Reporter) -> Result<Running, String> {
     let (basis, snapshot) = shared.snapshot(voice).await?;
-    let _turn = turn(shared, voice).await?;
     Running::restore(basis, snapshot, &shared.options, slot, voice).await
-}
-
-/// Waits until no more than a few others start.
-async fn turn(shared: &Shared, voice: &Reporter) -> Result<OwnedSemaphorePermit, String> {
-    if let Ok(permit) = shared.starts.clone().try_acquire_owned() {
-        return Ok(permit);
-    }
-    // Each of those before it has a deadline of its own.
-    voice.status(MachinePhase::Queued, None, "", "others start");
-    let permit = shared.starts.clone().acquire_owned().await;
-    permit.map_err(|error| error.to_string())
 }
 
 #[async_trait]

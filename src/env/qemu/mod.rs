@@ -42,6 +42,7 @@ pub use machine::QemuMachine;
 
 use super::machine::{Machine, Provider, Reporter};
 use super::sandbox::State;
+use super::admission::cores;
 use super::{EnvError, MachineNeed, guest::GuestOptions};
 use crate::config::QemuConfig;
 use accelerator::Choice;
@@ -90,8 +91,8 @@ pub struct Qemu {
 struct Shared {
     options: QemuOptions,
     state: State,
-    /// Those who start something, each a permit.
-    starts: Arc<Semaphore>,
+    /// Held by who restores a machine that nobody waits for yet.
+    spares: Semaphore,
     /// Found by the first who needs it.
     basis: OnceCell<Basis>,
     /// Made by the first who needs it.
@@ -143,7 +144,7 @@ impl Qemu {
         let state = State::open(&options.state)
             .map_err(|error| failed(format!("cannot use {}: {error}", options.state.display())))?;
         let shared = Shared {
-            starts: Arc::new(Semaphore::new(options.config.parallel_starts)),
+            spares: Semaphore::new(cores().div_ceil(2)),
             options,
             state,
             basis: OnceCell::new(),

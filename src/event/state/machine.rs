@@ -24,7 +24,13 @@ impl RunState {
 
     pub(super) fn machine_measured(&mut self, desktop: u32, health: &MachineHealth, at_ms: u64) {
         if let Some(machine) = self.machine_mut(desktop) {
-            machine.health = Some(health.clone());
+            let before = machine.health.take().unwrap_or_default();
+            // What is known of episodes alone is not told by who has just started it.
+            machine.health = Some(MachineHealth {
+                act_ms: health.act_ms.or(before.act_ms),
+                baseline_ms: health.baseline_ms.or(before.baseline_ms),
+                ..health.clone()
+            });
             machine.health_ms = at_ms;
         }
     }
