@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::cli::args::ProfileArgs;
 use crate::cli::{async_runtime, engine, say};
 use crate::config::{EnvKind, PolicyKind, Profile, QemuConfig, assets};
-use crate::env::{attached, docker, qemu};
 use crate::env::xvfb::needs;
+use crate::env::{attached, docker, qemu};
 use crate::session::{self, attached_options, docker_options};
 
 /// Say what works here and what to do about what does not.

@@ -304,7 +304,7 @@ const HOLD: Command = Command::Pause {
 
 /// Runs the session while the operator does their part.
 async fn operate(session: TrainSession, operator: impl Future<Output = ()>) -> RunSummary {
-    let (summary, ()) = tokio::join!(session.run(), operator);
+    let (summary, ()) = tokio::join!(Box::pin(session.run()), operator);
     summary
 }
 

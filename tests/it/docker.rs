@@ -16,7 +16,7 @@ use std::time::Duration;
 use arpo::config::Resolved;
 use arpo::env::docker::{Docker, DockerOptions, Host};
 use arpo::env::guest::GuestOptions;
-use arpo::env::{EnvError, Machine, MachineNews, MachineState, Provider, Reporter};
+use arpo::env::{EnvError, MachineNews, MachineState, Provider, Reporter};
 use arpo::types::MachinePhase as P;
 use arpo::types::{MachinePhase, MachineStatus};
 use serde_json::{Value, json};
@@ -54,7 +54,6 @@ impl Place {
         let env = Resolved::load::<&str>(&[], &sets).unwrap().profile.env;
         let docker_host = format!("unix://{}/docker.sock", self.folder.path().display());
         let options = DockerOptions::new(&env.docker, 2, Some(&docker_host));
-        self.engine.daemon().probes = env.docker.execute_probes;
         DockerOptions {
             run: "2026-01-01-test-0001".to_owned(),
             guest: GuestOptions {

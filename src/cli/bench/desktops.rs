@@ -33,9 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// All of it; `profile` is of real desktops.
-pub(super) async fn measure(profile: &Profile, most: usize) -> anyhow::Result<Value> {
-    let mut figures = one_machine(profile).await?;
+/// All of it; `profile` is of real desktops, which go by `name`.
+pub(super) async fn measure(name: &str, profile: &Profile, most: usize) -> anyhow::Result<Value> {
+    let mut figures = one_machine(name, profile).await?;
     let tasks = wiring::tasks_of(&profile.tasks.pool)?;
     // The shortest, so that desktops, not scripts, are what is timed.
     let tasks = shortest(profile, tasks)?;
@@ -107,7 +107,7 @@ impl Heard {
 }
 
 /// One machine alone, from nothing.
-async fn one_machine(profile: &Profile) -> anyhow::Result<Value> {
+async fn one_machine(name: &str, profile: &Profile) -> anyhow::Result<Value> {
     let heard = Heard::default();
     let bare = without_spare(profile);
     let folder = from_nothing(&bare)?;
@@ -144,7 +144,7 @@ async fn one_machine(profile: &Profile) -> anyhow::Result<Value> {
         looks.guest_ms
     ));
     Ok(json!({
-        "env": kind_name(profile.env.kind),
+        "env": name,
         "accelerator": heard.kind(),
         "ratio": boot_s / p50,
         "boot_s": boot_s,
@@ -158,14 +158,6 @@ async fn one_machine(profile: &Profile) -> anyhow::Result<Value> {
         "memory_mb": memory_mb,
         "idle_cpu": idle,
     }))
-}
-
-fn kind_name(kind: EnvKind) -> &'static str {
-    match kind {
-        EnvKind::Simulated => "simulated",
-        EnvKind::Xvfb => "x11",
-        EnvKind::Qemu => "qemu",
-    }
 }
 
 /// The profile with machines that are started only when they are asked for.

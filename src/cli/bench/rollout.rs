@@ -57,6 +57,15 @@ enum Env {
 }
 
 impl Env {
+    /// As it is written on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::X11 => "x11",
+            Self::Qemu => "qemu",
+        }
+    }
+
     /// The profile where none is named.
     fn profile(self) -> &'static str {
         match self {
@@ -128,7 +137,7 @@ pub(super) fn run(args: &RolloutArgs) -> anyhow::Result<ExitCode> {
 /// Desktops of this machine, by the wall's clock.
 fn run_real(args: &RolloutArgs, profile: &Profile) -> anyhow::Result<ExitCode> {
     let most = args.desktops.unwrap_or(usize::MAX);
-    let figures = async_runtime()?.block_on(desktops::measure(profile, most))?;
+    let figures = async_runtime()?.block_on(desktops::measure(args.env.name(), profile, most))?;
     if args.json {
         say(figures);
     }

@@ -30,7 +30,7 @@ pub use sweep::Swept;
 
 use super::guest::GuestOptions;
 use super::machine::{Machine, Provider, Reporter};
-use super::{EnvError, apart};
+use super::{EnvError, MachineNeed, apart};
 use crate::config::DockerConfig;
 use daemon::Daemon;
 use needs::{Grade, Need};
@@ -143,6 +143,14 @@ impl Provider for Docker {
     fn machine(&self, desktop: u32, reporter: Reporter) -> Result<Box<dyn Machine>, EnvError> {
         let machine = DockerMachine::new(self.shared.clone(), desktop, reporter)?;
         Ok(Box::new(machine))
+    }
+
+    /// Its processors are its guest's; most of the time they wait for a model.
+    fn need(&self) -> MachineNeed {
+        MachineNeed {
+            memory_mb: u64::from(self.shared.options.config.ram_gb) * 1024,
+            ..MachineNeed::default()
+        }
     }
 }
 

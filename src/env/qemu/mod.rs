@@ -40,9 +40,9 @@ use tokio::sync::{OnceCell, Semaphore};
 
 pub use machine::QemuMachine;
 
+use super::admission::cores;
 use super::machine::{Machine, Provider, Reporter};
 use super::sandbox::State;
-use super::admission::cores;
 use super::{EnvError, MachineNeed, guest::GuestOptions};
 use crate::config::QemuConfig;
 use accelerator::Choice;

@@ -77,8 +77,6 @@ pub struct Container {
     pub state: &'static str,
     pub exit_code: i64,
     address: String,
-    /// Programs that have run on it.
-    pub programs: Arc<AtomicU32>,
     /// Turns true at its end.
     ended: watch::Sender<bool>,
 }
@@ -90,9 +88,6 @@ pub struct Daemon {
     /// `METHOD PATH?QUERY` without the version.
     pub asked: Vec<String>,
     created: u32,
-    /// The most machines at once that had started and were not up.
-    pub most_starting: usize,
-    pub probes: u32,
 }
 
 /// The daemon, listening.
@@ -156,8 +151,7 @@ impl Engine {
 
 impl Container {
     fn new(id: String, body: Value, guest: Guest, state: &'static str) -> Self {
-        let programs = Arc::new(AtomicU32::new(0));
-        let ran = programs.clone();
+        let ran = AtomicU32::new(0);
         let address = match state {
             "created" => loopback::serve(move |request| guest.answer(request, &ran)),
             _ => "127.0.0.1:1".to_owned(),
@@ -168,7 +162,6 @@ impl Container {
             state,
             exit_code: 0,
             address,
-            programs,
             ended: watch::Sender::new(false),
         }
     }
@@ -400,11 +393,6 @@ fn start(daemon: &mut Daemon, at: usize) -> Response {
         return refused(status, message);
     }
     daemon.containers[at].state = "running";
-    let probes = daemon.probes;
-    let is_starting =
-        |it: &&Container| it.state == "running" && it.programs.load(Ordering::SeqCst) < probes;
-    let starting = daemon.containers.iter().filter(is_starting).count();
-    daemon.most_starting = daemon.most_starting.max(starting);
     match daemon.plan.after_start {
         AfterStart::Runs => {}
         AfterStart::Exits(code) => daemon.containers[at].exit(code),
