@@ -86,10 +86,12 @@ impl DesktopOptions {
                 between: Duration::from_millis(80),
                 longest: Duration::from_secs(3),
             },
+            // A program that a step has launched shows nothing for seconds, and a desktop that it has
+            // not come to yet is still, too.
             settle_reset: Settle::Still {
-                shortest: Duration::from_secs(2),
-                between: Duration::from_secs(1),
-                longest: Duration::from_secs(30),
+                shortest: Duration::from_secs(10),
+                between: Duration::from_secs(2),
+                longest: Duration::from_secs(60),
             },
             open_within: Duration::from_secs(300),
             chrome: ChromePatience::OSWORLD,
