@@ -42,8 +42,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long QEMU may take to stop or go on, or to draw a picture.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long QEMU's process may outlive its socket before its end is told without a reason of its
-/// own.
+/// How long QEMU's process may outlive its socket, and its guest's last words the news of its end,
+/// before the end is told without them.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The picture of the screen, in the sandbox's `/run/arpo`.
@@ -364,7 +364,7 @@ fn why(sandbox: &Sandbox, error: &QmpError) -> String {
 async fn guard(
     mut events: mpsc::Receiver<Event>,
     lifeline: Lifeline,
-    progress: watch::Receiver<Progress>,
+    mut progress: watch::Receiver<Progress>,
     fate: Arc<Fate>,
 ) {
     let reason = loop {
@@ -377,11 +377,16 @@ async fn guard(
             let _ = tokio::time::timeout(LAST_WORDS, lifeline.end()).await;
             break end_of(&lifeline);
         };
-        let panic = progress.borrow().panic.clone();
         if event.name == "STOP" && fate.is_asked_stop() {
             continue;
         }
-        if let Some(reason) = fatal(&event, panic.as_deref()) {
+        if event.name == "SHUTDOWN" {
+            // What it said before may still be on its way; QEMU ends, and with it the serial line.
+            let to_its_end = async { while progress.changed().await.is_ok() {} };
+            let _ = tokio::time::timeout(LAST_WORDS, to_its_end).await;
+        }
+        let last = progress.borrow().clone();
+        if let Some(reason) = fatal(&event, &last) {
             break reason;
         }
     };
@@ -402,17 +407,28 @@ fn end_of(lifeline: &Lifeline) -> String {
     reason.unwrap_or("QEMU hung up without a reason").to_owned()
 }
 
-/// Why a machine is of no use any more after an event, if it is not.
-fn fatal(event: &Event, panic: Option<&str>) -> Option<String> {
+/// Why a machine is of no use any more after an event, if it is not. `last` is the last that its
+/// guest told.
+fn fatal(event: &Event, last: &Progress) -> Option<String> {
     let text = |key: &str| event.data[key].as_str().unwrap_or_default();
-    let panicked = || panic.map(|words| format!("its kernel panicked: {words}"));
+    let panicked = || {
+        let words = last.panic.as_deref();
+        words.map(|words| format!("its kernel panicked: {words}"))
+    };
+    let gave_up = || {
+        let reason = last.failed.as_deref();
+        reason.map(|reason| format!("its guest gave up: {reason}"))
+    };
+    let or = |told: &str| {
+        panicked()
+            .or_else(gave_up)
+            .or_else(|| Some(told.to_owned()))
+    };
     match event.name.as_str() {
         "SHUTDOWN" => match text("reason") {
-            "guest-reset" => panicked().or_else(|| Some("it was restarted from inside".to_owned())),
+            "guest-reset" => or("it was restarted from inside"),
             "guest-panic" => panicked().or_else(|| Some("its kernel panicked".to_owned())),
-            reason if reason.starts_with("guest") => {
-                panicked().or_else(|| Some("it was shut down from inside".to_owned()))
-            }
+            reason if reason.starts_with("guest") => or("it was shut down from inside"),
             // We asked, or a signal came, of which the process's end tells.
             _ => None,
         },
@@ -444,46 +460,64 @@ mod tests {
             ("BLOCK_IO_ERROR", data)
         };
         let inside = Some("from inside");
+        let quiet = Progress::default;
+        let panicked = || Progress {
+            panic: Some("no init".to_owned()),
+            ..quiet()
+        };
+        let gave_up = || Progress {
+            failed: Some("the X server ended".to_owned()),
+            ..quiet()
+        };
         let cases = [
-            (shutdown("guest-shutdown"), None, inside),
-            (shutdown("guest-reset"), None, inside),
+            (shutdown("guest-shutdown"), quiet(), inside),
+            (shutdown("guest-reset"), quiet(), inside),
             (
                 shutdown("guest-reset"),
-                Some("no init"),
+                panicked(),
                 Some("panicked: no init"),
             ),
-            (shutdown("guest-panic"), None, Some("its kernel panicked")),
-            (shutdown("host-qmp-quit"), None, None),
-            (shutdown("host-signal"), None, None),
-            (("SHUTDOWN", json!(null)), None, None),
             (
-                ("GUEST_PANICKED", json!({})),
-                None,
+                shutdown("guest-shutdown"),
+                gave_up(),
+                Some("its guest gave up: the X server ended"),
+            ),
+            (
+                shutdown("guest-panic"),
+                quiet(),
                 Some("its kernel panicked"),
             ),
-            (("RESET", json!({"guest": true})), None, inside),
+            (shutdown("host-qmp-quit"), quiet(), None),
+            (shutdown("host-signal"), quiet(), None),
+            (("SHUTDOWN", json!(null)), quiet(), None),
+            (
+                ("GUEST_PANICKED", json!({})),
+                quiet(),
+                Some("its kernel panicked"),
+            ),
+            (("RESET", json!({"guest": true})), quiet(), inside),
             (
                 write(true, "No space left on device"),
-                None,
+                quiet(),
                 Some("no room on this machine"),
             ),
             (
                 write(false, "File too large"),
-                None,
+                quiet(),
                 Some("env.qemu.disk_mb"),
             ),
             (
                 write(false, "bad\nsector"),
-                None,
+                quiet(),
                 Some("its disk failed: bad sector"),
             ),
-            (("STOP", json!(null)), None, Some("without being asked")),
-            (("NIC_RX_FILTER_CHANGED", json!({})), None, None),
+            (("STOP", json!(null)), quiet(), Some("without being asked")),
+            (("NIC_RX_FILTER_CHANGED", json!({})), quiet(), None),
         ];
-        for ((name, data), panic, part) in cases {
+        for ((name, data), last, part) in cases {
             let name = name.to_owned();
             let event = Event { name, data };
-            let reason = fatal(&event, panic);
+            let reason = fatal(&event, &last);
             match (&reason, part) {
                 (Some(reason), Some(part)) => assert!(reason.contains(part), "{reason}"),
                 (None, None) => {}
