@@ -13,9 +13,10 @@ cd "$(dirname "$self")/.."
 suite=bookworm
 # What the session needs: the applications of sandboxed desktops (.config/setup.sh) that fit.
 packages=(
-    adwaita-icon-theme at-spi2-core busybox-static dbus-daemon fonts-dejavu-core fonts-liberation
-    gsettings-desktop-schemas libglib2.0-bin mount mousepad openbox passwd pcmanfm procps python3 sudo
-    unzip x11-utils xdg-utils xserver-xorg-core xserver-xorg-input-evdev xterm zip
+    adwaita-icon-theme at-spi2-core busybox-static dbus-daemon file fonts-dejavu-core
+    fonts-liberation gsettings-desktop-schemas libglib2.0-bin mount mousepad openbox passwd pcmanfm
+    procps python3 sudo unzip wmctrl x11-utils xdg-utils xserver-xorg-core xserver-xorg-input-evdev
+    xterm zip
 )
 office_packages=(libreoffice-gtk3 libreoffice-writer)
 # Not unpacked: what nobody reads there, and drivers of graphics cards, which weigh 200 MB.
