@@ -101,7 +101,11 @@ fn told(args: &[&str], code: i32, words: &str) {
 
 #[test]
 fn what_cannot_be_rehearsed_is_told() {
-    told(&["rollout", "--env", "qemu"], 2, "values: simulated");
+    told(&["rollout", "--env", "docker"], 2, "values: simulated");
+    let others = ["rollout", "--env", "x11", "-p", "demo"];
+    told(&others, 1, "the profile is of other desktops than --env");
+    let nowhere = ["rollout", "--env", "qemu", "--set", "env.qemu.image=/nowhere"];
+    told(&nowhere, 1, "just vm-image");
     told(&["rollout", "--episodes", "0"], 2, "--episodes");
     told(&["rollout", "--desktops", "0"], 2, "env.desktops");
     let broken = ["rollout", "--desktops", "2", "--episodes", "2"];

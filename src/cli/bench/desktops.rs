@@ -15,7 +15,7 @@ use crate::cli::eval::open_scripted;
 use crate::cli::{note, wiring};
 use crate::config::{EnvKind, Profile};
 use crate::env::guest::{Command, Guest};
-use crate::env::{Environment, Machine, MachineEars, MachineNews, Reporter};
+use crate::env::{Environment, Machine, MachineEars, MachineNews, Reporter, qemu};
 use crate::session::{Desktops, Timed, TimingSpec, time_episodes};
 use crate::types::{Action, MachinePhase, Screenshot, Task};
 
@@ -185,6 +185,7 @@ fn from_nothing(profile: &Profile) -> anyhow::Result<Option<Unstarted>> {
     if profile.env.kind != EnvKind::Qemu {
         return Ok(None);
     }
+    qemu::needs::check_image(&profile.env.qemu).map_err(anyhow::Error::msg)?;
     let image = profile.env.qemu.image_folder();
     let shown = image.display();
     let folder = tempfile::Builder::new()
@@ -192,7 +193,7 @@ fn from_nothing(profile: &Profile) -> anyhow::Result<Option<Unstarted>> {
         .permissions(std::fs::Permissions::from_mode(0o755))
         .tempdir_in(&image);
     let folder = folder.with_context(|| {
-        format!("cannot make a folder in {shown}: run `just vm-image`, or see env.qemu.image")
+        format!("cannot make a folder in {shown}: name an image of yours with env.qemu.image")
     })?;
     for file in std::fs::read_dir(&image).with_context(|| format!("cannot read {shown}"))? {
         let file = file?;
