@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use arpo::action::{Space, parse_reply};
-use arpo::config::Resolved;
+use arpo::config::{EnvKind, Profile, Resolved};
 use arpo::policy::scripted::Script;
 use arpo::session::open_files;
 use arpo::tasks::{FileState, Library, TaskFile};
@@ -61,20 +61,28 @@ fn what_tasks_download_lies_in_the_cache() {
 
 #[test]
 fn every_script_can_be_played_to_its_end() {
-    let profile = profile().profile;
+    for profile in ["profiles/x11.toml", "profiles/qemu.toml"] {
+        let profile = Resolved::load(&[profile], &[]).unwrap().profile;
+        let screen = match profile.env.kind {
+            EnvKind::Qemu => profile.env.qemu.screen(),
+            _ => profile.env.xvfb.screen(),
+        };
+        check_script(&profile, screen);
+    }
+}
+
+fn check_script(profile: &Profile, screen: ScreenSize) {
     let library = Library::shipped().unwrap();
+    let listed = library.list(&Path::new(ROOT).join(&profile.eval.tasks));
+    let listed = listed.unwrap().files;
     let path = Path::new(ROOT).join(&profile.policy.script);
     let Script::Replies(script) = Script::read(&path).unwrap() else {
         panic!("it is a file of replies");
     };
     let ids: Vec<&String> = script.keys().collect();
-    let mut tasks: Vec<&String> = tasks(&library).iter().map(|file| &file.task.id.0).collect();
+    let mut tasks: Vec<&String> = listed.iter().map(|file| &file.task.id.0).collect();
     tasks.sort();
     assert_eq!(ids, tasks);
-    let screen = ScreenSize {
-        width: profile.env.xvfb.screen_width,
-        height: profile.env.xvfb.screen_height,
-    };
     let space = Space {
         format: profile.policy.reply_format,
         model_size: screen,
@@ -99,9 +107,9 @@ fn every_script_can_be_played_to_its_end() {
     }
 }
 
-/// Plays tasks, those of the profile if none are listed; what was recorded. Each state is scored by
-/// whom `evaluators` says; where these differ is an error.
-fn play(evaluators: &str, listed: &[&TaskFile]) -> Recorded {
+/// Plays a profile's tasks, changed by `sets`, or those that are listed; what was recorded. Where two
+/// evaluators scored a state and differ is an error.
+pub(crate) fn play(profile: &str, sets: &[String], listed: &[&TaskFile]) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     // Its desktops then start from what those of other tests do.
@@ -120,9 +128,9 @@ fn play(evaluators: &str, listed: &[&TaskFile]) -> Recorded {
         std::fs::write(&list, json!(by_domain).to_string()).unwrap();
         arguments = vec!["--tasks", list.to_str().unwrap()];
     }
+    arguments.extend(sets.iter().flat_map(|set| ["--set", set]));
     let output = Command::new(env!("CARGO_BIN_EXE_arpo"))
-        .args(["eval", "-p", "profiles/x11.toml", "--json"])
-        .args(["--set", &format!("eval.evaluators=\"{evaluators}\"")])
+        .args(["eval", "-p", profile, "--json"])
         .arg("--run")
         .arg(&run)
         .args(arguments)
@@ -142,7 +150,10 @@ fn play(evaluators: &str, listed: &[&TaskFile]) -> Recorded {
 }
 
 /// Tasks of `played` whose trajectories did not score as they should, with what they were.
-fn wrong<'a>(recorded: &Recorded, played: &[&'a TaskFile]) -> (Vec<&'a TaskFile>, String) {
+pub(crate) fn wrong<'a>(
+    recorded: &Recorded,
+    played: &[&'a TaskFile],
+) -> (Vec<&'a TaskFile>, String) {
     let (mut wrong, mut told) = (Vec::new(), String::new());
     for file in played {
         let name = file.id();
@@ -164,15 +175,17 @@ fn what_solves_a_task_scores_1_and_what_does_not_0() {
     // Where OSWorld's own code cannot be asked, that too is a difference.
     let is_told = std::env::var_os("ARPO_NO_REF").is_none_or(|value| value != "1");
     let evaluators = if is_told { "both" } else { "native" };
+    let sets = [format!("eval.evaluators=\"{evaluators}\"")];
+    let play = |listed: &[&TaskFile]| play("profiles/x11.toml", &sets, listed);
     let library = Library::shipped().unwrap();
     let all = tasks(&library);
-    let (again, told) = wrong(&play(evaluators, &[]), &all);
+    let (again, told) = wrong(&play(&[]), &all);
     // A script does not look: on a busy machine keys may come before the window that they are
     // meant for. Such ones get another try.
     assert!(again.len() <= all.len() / 4, "{told}");
     if again.is_empty() {
         return;
     }
-    let (still, told) = wrong(&play(evaluators, &again), &again);
+    let (still, told) = wrong(&play(&again), &again);
     assert!(still.is_empty(), "{told}");
 }
