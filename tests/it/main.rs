@@ -21,6 +21,7 @@ mod guest_server;
 mod live;
 mod loopback;
 mod pictures;
+mod processes;
 mod profiles;
 mod prompt;
 mod protocols;

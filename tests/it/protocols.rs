@@ -113,7 +113,8 @@ const SCORED: [f64; 2] = [21.0, 7.0];
 /// Episodes of a run by task and trial.
 pub(crate) type Recorded = BTreeMap<(String, u64), Value>;
 
-fn json_files(folder: &Path, found: &mut Vec<Value>) {
+/// All that lies in JSON files of a folder and those below.
+pub(crate) fn json_files(folder: &Path, found: &mut Vec<Value>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

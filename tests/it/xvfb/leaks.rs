@@ -1,7 +1,6 @@
 //! What an engine that is killed leaves: nothing, once the next one has started; and nothing of
 //! another engine is touched.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +10,7 @@ use arpo::env::xvfb::State;
 use arpo::env::{MachineState, Provider, Reporter};
 
 use super::{config, desktop, provider, state, told, wanted};
+use crate::processes::{self, children_of, descendants, gone, slots_of};
 
 /// Set in the process that owns desktops for another test.
 const OWNER: &str = "ARPO_TEST_DESKTOP_OWNER";
@@ -54,59 +54,6 @@ fn wait_for(owner: &mut Child, word: &str) {
     }
 }
 
-/// The slots whose owner is this process.
-fn slots_of(state: &Path, pid: u32) -> Vec<PathBuf> {
-    let entries = fs::read_dir(state.join("slots")).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let is_its = |path: &PathBuf| {
-        let text = fs::read_to_string(path.join("owner.json")).unwrap_or_default();
-        let owner: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        owner["engine"]["pid"] == pid
-    };
-    paths.filter(is_its).collect()
-}
-
-/// Processes that a slot's owner wrote down.
-fn children_of(slot: &Path) -> Vec<(u32, u64)> {
-    let text = fs::read_to_string(slot.join("owner.json")).unwrap();
-    let owner: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let children = owner["children"].as_array().unwrap().iter();
-    children
-        .map(|child| {
-            let number = |name: &str| child[name].as_u64().unwrap();
-            (number("pid") as u32, number("started_ticks"))
-        })
-        .collect()
-}
-
-/// Processes below `roots` by their parents.
-fn descendants(roots: &[u32]) -> Vec<u32> {
-    let mut found = roots.to_vec();
-    loop {
-        let more: Vec<u32> = processes()
-            .into_iter()
-            .filter(|(pid, parent)| found.contains(parent) && !found.contains(pid))
-            .map(|(pid, _)| pid)
-            .collect();
-        if more.is_empty() {
-            return found;
-        }
-        found.extend(more);
-    }
-}
-
-/// Every process with its parent.
-fn processes() -> Vec<(u32, u32)> {
-    let names = fs::read_dir("/proc").unwrap();
-    let pids = names.filter_map(|name| name.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let parent = |pid: u32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, fields) = stat.rsplit_once(')')?;
-        fields.split_whitespace().nth(1)?.parse().ok()
-    };
-    pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
-}
-
 #[tokio::test]
 async fn a_killed_engine_leaves_nothing_and_harms_nobody() {
     if !wanted("a_killed_engine_leaves_nothing_and_harms_nobody") {
@@ -126,7 +73,7 @@ async fn a_killed_engine_leaves_nothing_and_harms_nobody() {
         let children: Vec<_> = slots.iter().flat_map(|slot| children_of(slot)).collect();
         let roots: Vec<u32> = children.iter().map(|(pid, _)| *pid).collect();
         let all = descendants(&[&roots[..], &[pid]].concat());
-        let mounts = mounts();
+        let mounts = processes::mounts();
         owner.kill().unwrap();
         owner.wait().unwrap();
         State::open(&state()).unwrap();
@@ -135,7 +82,7 @@ async fn a_killed_engine_leaves_nothing_and_harms_nobody() {
         for pid in all {
             gone(pid).await;
         }
-        assert_eq!(self::mounts(), mounts, "round {round}");
+        assert_eq!(processes::mounts(), mounts, "round {round}");
         assert_eq!(ours.state(), MachineState::Running);
     }
     assert_eq!(told(ours.as_ref(), "ls Desktop").await, "ours");
@@ -146,25 +93,4 @@ async fn a_killed_engine_leaves_nothing_and_harms_nobody() {
     ours.close().await.unwrap();
     drop(ours);
     assert!(!socket.exists(), "{address}");
-}
-
-/// Mounts of this process's own namespace.
-fn mounts() -> usize {
-    fs::read_to_string("/proc/self/mounts")
-        .unwrap()
-        .lines()
-        .count()
-}
-
-/// Waits for the end of a process, which the kernel has been asked for. Whoever takes over orphans
-/// may take its time to reap one, so a zombie counts as ended.
-async fn gone(pid: u32) {
-    for _ in 0..200 {
-        if arpo::store::started_ticks(pid).is_none() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    panic!("process {pid} lives on: {words}");
 }
