@@ -104,7 +104,13 @@ fn what_cannot_be_rehearsed_is_told() {
     told(&["rollout", "--env", "docker"], 2, "values: simulated");
     let others = ["rollout", "--env", "x11", "-p", "demo"];
     told(&others, 1, "the profile is of other desktops than --env");
-    let nowhere = ["rollout", "--env", "qemu", "--set", "env.qemu.image=/nowhere"];
+    let nowhere = [
+        "rollout",
+        "--env",
+        "qemu",
+        "--set",
+        "env.qemu.image=/nowhere",
+    ];
     told(&nowhere, 1, "just vm-image");
     told(&["rollout", "--episodes", "0"], 2, "--episodes");
     told(&["rollout", "--desktops", "0"], 2, "env.desktops");
