@@ -160,12 +160,13 @@ async fn end_of(machine: &dyn Machine) -> String {
 /// The process that is a running machine: of all QEMUs, the one in whose sandbox its socket lies.
 fn qemu_of(machine: &dyn Machine) -> u32 {
     let socket = machine.guest().address().strip_prefix("unix:").unwrap();
-    let of_file = |path: &str| std::fs::metadata(path).map(|data| data.dev()).ok();
-    let wanted = of_file(socket).unwrap();
+    let of_file = |path: &Path| std::fs::metadata(path).map(|data| data.dev()).ok();
+    let wanted = of_file(Path::new(socket)).unwrap();
     let is_its = |pid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        name.starts_with("qemu-system")
-            && of_file(&format!("/proc/{pid}/root/run/arpo")) == Some(wanted)
+        let process = Path::new("/proc").join(pid.to_string());
+        let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+        let run = process.join("root").join("run").join("arpo");
+        name.starts_with("qemu-system") && of_file(&run) == Some(wanted)
     };
     processes::all().into_iter().find(is_its).unwrap()
 }
