@@ -129,7 +129,7 @@ fn snapshots(image: &Path) -> (usize, usize) {
     let names: Vec<String> = names
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let drafts = names.iter().filter(|name| name.ends_with(".draft"));
+    let drafts = names.iter().filter(|name| name.starts_with('.'));
     let whole = names
         .iter()
         .filter(|name| !name.contains("lock") && !name.starts_with('.'));
