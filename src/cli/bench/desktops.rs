@@ -336,11 +336,15 @@ fn shortest(profile: &Profile, tasks: Vec<Arc<Task>>) -> anyhow::Result<Vec<Arc<
     ])
 }
 
-/// Episodes on so many desktops, which are there before the clock starts.
+/// Episodes on so many desktops, the first of which has been up before the clock starts, so that
+/// what all of them begin from is there.
 async fn fleet(profile: &Profile, tasks: &[Arc<Task>], count: usize) -> anyhow::Result<Timed> {
     let desktops = Desktops::of(profile, Arc::new(|_, _| {}))?;
     let opened = (0..count as u32).map(|number| desktops.open(number));
     let mut envs: Vec<Box<dyn Environment>> = opened.collect::<Result<_, _>>()?;
+    if let (Some(first), Some(task)) = (envs.first_mut(), tasks.first()) {
+        first.reset(task, 0).await?;
+    }
     let prompt = wiring::open_prompt(profile)?;
     let policy = open_scripted(profile)?;
     let spec = TimingSpec {
