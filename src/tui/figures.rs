@@ -37,7 +37,10 @@ pub fn of_limit(ms: u64, limit_ms: u64) -> String {
     if ms.max(limit_ms) < 600_000 {
         return format!("{}s of {}s", ms / 1000, limit_ms.div_ceil(1000));
     }
-    let whole = |ms: u64| duration(ms.max(60_000) / 1000 * 1000);
+    let whole = |ms: u64| match ms / 1000 {
+        seconds @ 0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => duration(ms),
+    };
     format!("{} of {}", whole(ms), whole(limit_ms))
 }
 
@@ -158,7 +161,7 @@ pub fn sparkline(values: &[f64], cells: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{age, bar, count, duration, fraction, short, signed, sparkline, time};
+    use super::{age, bar, count, duration, fraction, of_limit, short, signed, sparkline, time};
 
     #[test]
     fn times_are_short() {
@@ -167,6 +170,16 @@ mod tests {
         let shown = [0, 31_000, 720_000, 20_000_000, 300_000_000].map(age);
         assert_eq!(shown, ["0s", "31s", "12m", "5h", "3d"]);
         assert_eq!(time(751_000), "0:12:31");
+        let limits = [
+            (0, 30_000, "0s of 30s"),
+            (119_999, 119_001, "119s of 120s"),
+            (5_000, 1_800_000, "0:05 of 30:00"),
+            (130_900, 1_200_000, "2:10 of 20:00"),
+            (4_000_000, 7_200_000, "1:06:40 of 2:00:00"),
+        ];
+        for (ms, limit_ms, expected) in limits {
+            assert_eq!(of_limit(ms, limit_ms), expected);
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl GuestDesktop {
         };
         let queued = || {
             let then = "given up, and the episode tried again";
-            let detail = "others start; env.fleet.parallel_starts bounds how many";
+            let detail = "others start first";
             let limit = Some(TURN_DEADLINE);
             upkeep
                 .reporter

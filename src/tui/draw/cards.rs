@@ -277,7 +277,15 @@ fn draw_thumbnail<'a>(
             sketch.center(area, wording::error_class(failure.class), Role::Danger);
         }
         (None, None, Some(machine)) => machine::draw_in_place(sketch, area, machine),
-        (None, None, None) => sketch.center(area, "booting", Role::Muted),
+        (None, None, None) => {
+            let desktop = sketch.app.run.desktops.get(episode.desktop as usize);
+            // What is left of its start is the task's part.
+            let words = match desktop.and_then(|desktop| desktop.machine.as_ref()) {
+                Some(machine) if machine.status.phase.is_up() => "setting up",
+                _ => "booting",
+            };
+            sketch.center(area, words, Role::Muted);
+        }
         _ => sketch.picture(area, image, older, None),
     }
     image
