@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arpo::action::{Space, parse_reply};
@@ -107,11 +107,17 @@ fn check_script(profile: &Profile, screen: ScreenSize) {
     }
 }
 
+/// A run's folder within a new one: runs that share a folder of sockets need names of their own.
+pub(crate) fn run_in(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    folder.join(name.trim_start_matches('.'))
+}
+
 /// Plays a profile's tasks, changed by `sets`, or those that are listed; what was recorded. Where two
 /// evaluators scored a state and differ is an error.
 pub(crate) fn play(profile: &str, sets: &[String], listed: &[&TaskFile]) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
-    let run = folder.path().join("run");
+    let run = run_in(folder.path());
     // Its desktops then start from what those of other tests do.
     let state = state().display().to_string();
     let runtime = state.strip_suffix("-desktops").unwrap();

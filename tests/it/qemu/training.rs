@@ -7,6 +7,7 @@ use arpo::store::RunDir;
 use serde_json::{Value, json};
 
 use super::{settings, wait_for_turn, wanted};
+use crate::desktops::run_in;
 use crate::protocols::json_files;
 use crate::xvfb::state;
 
@@ -29,7 +30,7 @@ fn two_iterations_are_scored_without_an_error() {
     }
     let _turn = wait_for_turn();
     let folder = tempfile::tempdir().unwrap();
-    let run = folder.path().join("run");
+    let run = run_in(folder.path());
     let list = folder.path().join("tasks.json");
     let pool: serde_json::Map<String, Value> = TASKS
         .iter()
