@@ -23,6 +23,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
@@ -43,6 +44,11 @@ const KILL_PATIENCE: Timespec = Timespec {
 
 /// How often a mark is looked for before what still bears it is left to the next sweep.
 const MAX_ROUNDS: u32 = 20;
+
+/// Rounds in a row that have to find nothing, and the time between them: a process that turns from
+/// one program into the next has no environment for a moment.
+const QUIET_ROUNDS: u32 = 3;
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
 
 /// A process, told from a later one of the same number by its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,16 +95,23 @@ pub fn kill_marked(mark: &str) {
         let mut variables = environment.split(|byte| *byte == 0);
         variables.any(|variable| variable.starts_with(wanted.as_bytes()))
     };
+    let mut quiet = 0;
     // A process that does not die, since the kernel holds it, must not hold us.
     for _ in 0..MAX_ROUNDS {
         let names = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         // The start is looked at first, so that a number that changes hands in between is let go.
         let mut marked = pids.filter_map(Started::of).filter(bears).peekable();
-        if marked.peek().is_none() {
+        if marked.peek().is_some() {
+            quiet = 0;
+            marked.for_each(Started::kill);
+            continue;
+        }
+        quiet += 1;
+        if quiet == QUIET_ROUNDS {
             return;
         }
-        marked.for_each(Started::kill);
+        std::thread::sleep(BETWEEN_ROUNDS);
     }
 }
 
