@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use futures::executor::block_on;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::sleep;
@@ -302,16 +303,7 @@ impl Pictures {
 
     /// `png` for threads outside the async runtime.
     pub fn png_blocking(&self, hash: &ImageHash) -> Result<Vec<u8>, BusError> {
-        match &self.0 {
-            PicturePlace::Folder(run) => read_picture(run, hash).map_err(BusError::NoPicture),
-            PicturePlace::Socket(queue) => {
-                let (answer, answered) = oneshot::channel();
-                let hash = hash.clone();
-                let request = DetailRequest::Picture { hash, answer };
-                queue.blocking_send(request).map_err(|_| BusError::Lost)?;
-                answered.blocking_recv().map_err(|_| BusError::Lost)?
-            }
-        }
+        block_on(self.png(hash))
     }
 
     /// A reply's tokens, with what is known of them. For threads outside the async runtime.
@@ -354,18 +346,6 @@ impl Pictures {
         desktop: u32,
         after: Option<LogPlace>,
     ) -> Result<MachineLog, BusError> {
-        match &self.0 {
-            PicturePlace::Folder(run) => run.machine_log(desktop, after).map_err(BusError::store),
-            PicturePlace::Socket(queue) => {
-                let (answer, answered) = oneshot::channel();
-                let request = DetailRequest::Log {
-                    desktop,
-                    after,
-                    answer,
-                };
-                queue.blocking_send(request).map_err(|_| BusError::Lost)?;
-                answered.blocking_recv().map_err(|_| BusError::Lost)?
-            }
-        }
+        block_on(self.machine_log(desktop, after))
     }
 }

@@ -41,6 +41,20 @@ pub enum MachineState {
     },
 }
 
+impl MachineState {
+    /// Of one that was started, and has `ended` for a reason or not.
+    pub(super) fn of_started(ended: Option<&str>) -> Self {
+        let ended = ended.map(str::to_owned);
+        ended.map_or(Self::Running, |reason| Self::Ended { reason })
+    }
+
+    /// Of one that is not there, `broken` being why the last revert failed, if it did.
+    pub(super) fn of_absent(broken: Option<&str>) -> Self {
+        let broken = broken.map(str::to_owned);
+        broken.map_or(Self::Off, |reason| Self::Broken { reason })
+    }
+}
+
 /// A machine with a guest server.
 #[async_trait]
 pub trait Machine: Send + Sync {

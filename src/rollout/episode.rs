@@ -56,6 +56,21 @@ pub struct Job {
     pub branch: Option<Arc<Branch>>,
 }
 
+impl Job {
+    /// An episode of no group and no evaluation, from its task's start.
+    pub fn alone(task: Arc<Task>, purpose: Purpose, seed: u64) -> Self {
+        Self {
+            task,
+            purpose,
+            group: None,
+            sample: 0,
+            seed,
+            trial_of: None,
+            branch: None,
+        }
+    }
+}
+
 /// What a trial takes from its evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrialOf {

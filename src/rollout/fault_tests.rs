@@ -373,15 +373,7 @@ impl Case {
 fn job(_: usize) -> Job {
     let task = json!({"id": "t", "instruction": "x", "evaluator": {"func": "infeasible"}});
     let task: Task = serde_json::from_value(task).unwrap();
-    Job {
-        task: Arc::new(task),
-        purpose: Purpose::Evaluate,
-        group: None,
-        sample: 0,
-        seed: 0,
-        trial_of: None,
-        branch: None,
-    }
+    Job::alone(Arc::new(task), Purpose::Evaluate, 0)
 }
 
 fn started() -> EventKind {

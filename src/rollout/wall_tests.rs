@@ -158,15 +158,7 @@ async fn collect_over(reset: Option<Duration>, deadline: Duration) -> Collection
     let task: Task = serde_json::from_value(json!({"id": "t", "instruction": "x",
         "evaluator": {"func": "infeasible"}}))
     .unwrap();
-    let job = |_| Job {
-        task: Arc::new(task.clone()),
-        purpose: Purpose::Evaluate,
-        group: None,
-        sample: 0,
-        seed: 0,
-        trial_of: None,
-        branch: None,
-    };
+    let job = |_| Job::alone(Arc::new(task.clone()), Purpose::Evaluate, 0);
     let jobs: Vec<Job> = (0..4).map(job).collect();
     let mut envs: Vec<Box<dyn Environment>> = Vec::new();
     envs.resize_with(4, || Box::new(Stuck(reset)));

@@ -132,15 +132,12 @@ pub fn load_branch(run: &RunDir, episode: EpisodeId, steps: usize) -> Result<Bra
 /// The episode that steps through a task, from its start or from a branch.
 pub fn debug_job(task: Arc<Task>, branch: Option<Branch>, seed: u64) -> Job {
     let recorded = branch.as_ref().map(Branch::episode);
+    // The recorded desktop's chances come again.
+    let seed = recorded.map_or(seed, |episode| episode.seed);
     Job {
-        task,
-        purpose: Purpose::Debug,
-        group: None,
         sample: recorded.map_or(0, |episode| episode.sample),
-        // The recorded desktop's chances come again.
-        seed: recorded.map_or(seed, |episode| episode.seed),
-        trial_of: None,
         branch: branch.map(Arc::new),
+        ..Job::alone(task, Purpose::Debug, seed)
     }
 }
 

@@ -140,15 +140,7 @@ fn job() -> Job {
     let task = json!({"id": "t", "instruction": "x", "config": [],
         "evaluator": {"func": "infeasible"}});
     let task: Task = serde_json::from_value(task).unwrap();
-    Job {
-        task: Arc::new(task),
-        purpose: Purpose::Train,
-        group: None,
-        sample: 0,
-        seed: 0,
-        trial_of: None,
-        branch: None,
-    }
+    Job::alone(Arc::new(task), Purpose::Train, 0)
 }
 
 fn started() -> EventKind {

@@ -178,14 +178,11 @@ impl TrainSession {
             });
             for sample in 0..self.collector.profile.grpo.group_size as u32 {
                 let path = [SEED_EPISODE, iteration.0, index as u64, u64::from(sample)];
+                let seed = derive_seed(self.collector.profile.run.seed, &path);
                 jobs.push(Job {
-                    task: Arc::clone(task),
-                    purpose: Purpose::Train,
                     group: Some(group),
                     sample,
-                    seed: derive_seed(self.collector.profile.run.seed, &path),
-                    trial_of: None,
-                    branch: None,
+                    ..Job::alone(Arc::clone(task), Purpose::Train, seed)
                 });
             }
         }

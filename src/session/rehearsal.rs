@@ -100,7 +100,8 @@ pub async fn rehearse(spec: &RehearsalSpec) -> Result<Rehearsal, SessionError> {
         first_episode: 0,
         steering: Steering::default(),
     };
-    let collection = collect(&context, &mut envs, &jobs(spec), collect_spec, &|_| ()).await;
+    let jobs = jobs_in_turn(&spec.tasks, spec.episodes, profile.run.seed);
+    let collection = collect(&context, &mut envs, &jobs, collect_spec, &|_| ()).await;
     let epoch_s = clock.now().as_secs_f64();
     let scored: Vec<&Collected> = collection
         .outcomes
@@ -125,17 +126,14 @@ fn scripted(profile: &Profile, prompt: &Arc<PromptBuilder>) -> Scripted {
     )
 }
 
-fn jobs(spec: &RehearsalSpec) -> Vec<Job> {
-    let job = |index: usize| Job {
-        task: Arc::clone(&spec.tasks[index % spec.tasks.len()]),
-        purpose: Purpose::Evaluate,
-        group: None,
-        sample: 0,
-        seed: derive_seed(spec.profile.run.seed, &[SEED_REHEARSAL, index as u64]),
-        trial_of: None,
-        branch: None,
+/// So many episodes of the tasks, taken in turn, as a rehearsal plays them.
+pub(super) fn jobs_in_turn(tasks: &[Arc<Task>], episodes: usize, seed: u64) -> Vec<Job> {
+    let job = |index: usize| {
+        let task = Arc::clone(&tasks[index % tasks.len()]);
+        let seed = derive_seed(seed, &[SEED_REHEARSAL, index as u64]);
+        Job::alone(task, Purpose::Evaluate, seed)
     };
-    (0..spec.episodes).map(job).collect()
+    (0..episodes).map(job).collect()
 }
 
 /// Everything but the epoch's own time.

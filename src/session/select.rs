@@ -143,14 +143,12 @@ pub(super) fn thin(tasks: &mut [TaskRecord], most: usize) {
 }
 
 fn jobs(spec: &SelectSpec) -> Vec<Job> {
-    let job = |index: usize, task: &Arc<Task>, sample: u32| Job {
-        task: Arc::clone(task),
-        purpose: Purpose::Select,
-        group: None,
-        sample,
-        seed: derive_seed(spec.seed, &[SEED_SELECT, index as u64, u64::from(sample)]),
-        trial_of: None,
-        branch: None,
+    let job = |index: usize, task: &Arc<Task>, sample: u32| {
+        let seed = derive_seed(spec.seed, &[SEED_SELECT, index as u64, u64::from(sample)]);
+        Job {
+            sample,
+            ..Job::alone(Arc::clone(task), Purpose::Select, seed)
+        }
     };
     let tasks = spec.tasks.iter().enumerate();
     tasks

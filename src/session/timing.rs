@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 use crate::config::{Profile, Schedule};
 use crate::env::Environment;
 use crate::evaluator::Scorer;
-use crate::event::Purpose;
 use crate::policy::{Policy, SamplingParams};
 use crate::prompt::PromptBuilder;
 use crate::rollout::{
-    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Job, Outcome, Recorder,
+    Clock, CollectSpec, Collected, Debugger, EpisodeContext, GateHandle, Outcome, Recorder,
     Steering, collect,
 };
-use crate::types::{Task, derive_seed};
-
-const SEED_TIMING: u64 = 0x7469_6d65;
+use crate::session::rehearsal::jobs_in_turn;
+use crate::types::Task;
 
 /// What is played.
 pub struct TimingSpec<'a> {
@@ -75,8 +73,9 @@ pub async fn time_episodes(spec: &TimingSpec<'_>, envs: &mut [Box<dyn Environmen
         first_episode: 0,
         steering: Steering::default(),
     };
+    let jobs = jobs_in_turn(spec.tasks, spec.episodes, profile.run.seed);
     let began = Instant::now();
-    let collection = collect(&context, envs, &jobs(spec), collect_spec, &|_| ()).await;
+    let collection = collect(&context, envs, &jobs, collect_spec, &|_| ()).await;
     let wall_s = began.elapsed().as_secs_f64();
     let outcomes = collection.outcomes.iter();
     let scored: Vec<&Collected> = outcomes.filter_map(Outcome::scored).collect();
@@ -88,17 +87,4 @@ pub async fn time_episodes(spec: &TimingSpec<'_>, envs: &mut [Box<dyn Environmen
         steps: scored.iter().map(|one| one.episode.steps.len()).sum(),
         wall_s,
     }
-}
-
-fn jobs(spec: &TimingSpec<'_>) -> Vec<Job> {
-    let job = |index: usize| Job {
-        task: Arc::clone(&spec.tasks[index % spec.tasks.len()]),
-        purpose: Purpose::Evaluate,
-        group: None,
-        sample: 0,
-        seed: derive_seed(spec.profile.run.seed, &[SEED_TIMING, index as u64]),
-        trial_of: None,
-        branch: None,
-    };
-    (0..spec.episodes).map(job).collect()
 }

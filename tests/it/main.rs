@@ -20,6 +20,7 @@ mod guest_server;
 #[cfg(feature = "torch")]
 mod live;
 mod loopback;
+mod machines;
 mod pictures;
 mod processes;
 mod profiles;

@@ -16,12 +16,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arpo::config::{QemuConfig, Resolved};
-use arpo::env::guest::{Command, GuestOptions, Output};
+use arpo::env::guest::{Command, GuestOptions};
 use arpo::env::qemu::{Qemu, QemuOptions, needs};
 use arpo::env::{Machine, MachineNews, MachineState, Provider, Reporter};
 use arpo::types::{Action, MachinePhase, MachineStatus, Point};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::machines::{reaches_a_port_and_no_other, shell, told};
 use crate::processes;
 
 /// Whether machines are to be tested here. Where they cannot run, the test fails by its name.
@@ -177,19 +178,6 @@ fn signal(process: u32, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Runs a script on a machine.
-async fn shell(machine: &dyn Machine, script: &str) -> Output {
-    let command = Command::shell(script);
-    machine.guest().execute(&command).await.unwrap()
-}
-
-/// What a script on a machine prints.
-async fn told(machine: &dyn Machine, script: &str) -> String {
-    let output = shell(machine, script).await;
-    assert_eq!(output.returncode, 0, "{script}: {output:?}");
-    output.stdout.trim_end().to_owned()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_episode_acts_is_seen_and_leaves_nothing() {
     if !wanted("an_episode_acts_is_seen_and_leaves_nothing") {
@@ -242,7 +230,6 @@ async fn an_episode_acts_is_seen_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_is_reached_and_frozen() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     if !wanted("a_machine_is_reached_and_frozen") {
         return;
     }
@@ -252,23 +239,7 @@ async fn a_machine_is_reached_and_frozen() {
     let mut machine = provider.machine(0, heard.reporter()).unwrap();
     machine.revert().await.unwrap();
 
-    // A port inside, and no other.
-    let serve = "import socket; s = socket.create_server(('127.0.0.1', 9222)); \
-                 c = s.accept()[0]; c.sendall(c.recv(9)[::-1])";
-    let command = Command::program(["python3", "-c", serve]);
-    machine.guest().launch(&command).await.unwrap();
-    let listens = "until grep -q ':2406 .* 0A ' /proc/net/tcp; do sleep 0.1; done";
-    told(machine.as_ref(), listens).await;
-    let mut connection = machine.connect(9222).await.unwrap();
-    connection.write_all(b"abc").await.unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer, "cba");
-    let error = machine.connect(22).await.err().unwrap().to_string();
-    assert!(
-        error.contains("port 22 inside cannot be reached"),
-        "{error}"
-    );
+    reaches_a_port_and_no_other(machine.as_ref()).await;
 
     // A server that hangs, and what is seen past it.
     told(machine.as_ref(), "touch /tmp/kept").await;

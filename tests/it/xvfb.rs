@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arpo::config::{Resolved, XvfbConfig};
-use arpo::env::guest::{Command, GuestOptions, Output};
+use arpo::env::guest::GuestOptions;
 use arpo::env::xvfb::{Xvfb, XvfbOptions, needs};
 use arpo::env::{Machine, MachineState, Provider, Reporter};
+
+use crate::machines::{reaches_a_port_and_no_other, shell, told};
 
 /// Whether desktops are to be tested here. Where they cannot run, the test fails by its name.
 #[expect(clippy::print_stderr, reason = "a skipped test says so by name")]
@@ -66,19 +68,6 @@ async fn desktop(sets: &[&str]) -> Box<dyn Machine> {
         .unwrap();
     machine.revert().await.unwrap();
     machine
-}
-
-/// Runs a script on a desktop.
-async fn shell(machine: &dyn Machine, script: &str) -> Output {
-    let command = Command::shell(script);
-    machine.guest().execute(&command).await.unwrap()
-}
-
-/// What a script on a desktop prints.
-async fn told(machine: &dyn Machine, script: &str) -> String {
-    let output = shell(machine, script).await;
-    assert_eq!(output.returncode, 0, "{script}: {output:?}");
-    output.stdout.trim_end().to_owned()
 }
 
 #[tokio::test]
@@ -159,27 +148,11 @@ async fn files_open_with_their_applications() {
 
 #[tokio::test]
 async fn a_port_inside_is_reached_and_no_other() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     if !wanted("a_port_inside_is_reached_and_no_other") {
         return;
     }
     let mut machine = desktop(&[]).await;
-    let serve = "import socket; s = socket.create_server(('127.0.0.1', 9222)); \
-                 c = s.accept()[0]; c.sendall(c.recv(9)[::-1])";
-    let command = Command::program(["python3", "-c", serve]);
-    machine.guest().launch(&command).await.unwrap();
-    let listens = "until grep -q ':2406 .* 0A ' /proc/net/tcp; do sleep 0.05; done";
-    told(machine.as_ref(), listens).await;
-    let mut connection = machine.connect(9222).await.unwrap();
-    connection.write_all(b"abc").await.unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer, "cba");
-    let error = machine.connect(22).await.err().unwrap().to_string();
-    assert!(
-        error.contains("port 22 inside cannot be reached"),
-        "{error}"
-    );
+    reaches_a_port_and_no_other(machine.as_ref()).await;
     machine.close().await.unwrap();
 }
 

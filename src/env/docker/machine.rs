@@ -257,15 +257,9 @@ impl Machine for DockerMachine {
     }
 
     fn state(&self) -> MachineState {
-        match (&self.live, &self.broken) {
-            (Some(live), _) => match live.watch.ended() {
-                None => MachineState::Running,
-                Some(reason) => MachineState::Ended { reason },
-            },
-            (None, Some(reason)) => MachineState::Broken {
-                reason: reason.clone(),
-            },
-            (None, None) => MachineState::Off,
+        match &self.live {
+            Some(live) => MachineState::of_started(live.watch.ended().as_deref()),
+            None => MachineState::of_absent(self.broken.as_deref()),
         }
     }
 

@@ -11,7 +11,7 @@ use super::running::Running;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
 use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter};
-use crate::env::sandbox::{Slot, slot_of};
+use crate::env::sandbox::{Slot, retired, slot_of};
 use crate::types::osworld::PlaceholderValues;
 use crate::types::{MachineHealth, MachinePhase, Screenshot};
 
@@ -218,13 +218,7 @@ impl Machine for QemuMachine {
                 Err(reason) => Err(reason),
             },
         };
-        if let Some(ending) = ending {
-            // Fails where its task panicked, which has dropped and thus killed it.
-            let _ = ending.await;
-        }
-        if let Err(error) = slot_of(&self.slot).forget_ended() {
-            tracing::warn!(machine = self.name, %error, "owner.json is not up to date");
-        }
+        retired(ending, &self.slot, &self.name).await;
         match next {
             Ok(running) => {
                 self.reverts += 1;
@@ -244,17 +238,9 @@ impl Machine for QemuMachine {
     }
 
     fn state(&self) -> MachineState {
-        match (&self.live, &self.broken) {
-            (Some(running), _) => match running.vm.ended() {
-                None => MachineState::Running,
-                Some(reason) => MachineState::Ended {
-                    reason: reason.to_owned(),
-                },
-            },
-            (None, Some(reason)) => MachineState::Broken {
-                reason: reason.clone(),
-            },
-            (None, None) => MachineState::Off,
+        match &self.live {
+            Some(running) => MachineState::of_started(running.vm.ended()),
+            None => MachineState::of_absent(self.broken.as_deref()),
         }
     }
 

@@ -11,5 +11,5 @@ mod slots;
 mod spawner;
 
 pub use bubblewrap::{Arguments, Limits};
-pub use processes::{Lifeline, Ready, Sandbox, Socket, launch, on_one_line, slot_of};
+pub use processes::{Lifeline, Ready, Sandbox, Socket, launch, on_one_line, retired, slot_of};
 pub use slots::{Slot, SlotFolder, State, first_uid};

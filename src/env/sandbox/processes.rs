@@ -331,6 +331,17 @@ pub fn slot_of(slot: &Mutex<Slot>) -> std::sync::MutexGuard<'_, Slot> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Waits for the end of what ran in a slot before, and strikes it out there.
+pub async fn retired(ending: Option<JoinHandle<()>>, slot: &Mutex<Slot>, machine: &str) {
+    if let Some(ending) = ending {
+        // Fails where its task panicked, which has dropped and thus killed it.
+        let _ = ending.await;
+    }
+    if let Err(error) = slot_of(slot).forget_ended() {
+        tracing::warn!(machine, %error, "owner.json is not up to date");
+    }
+}
+
 /// What bubblewrap says first: a JSON object with its child's number.
 async fn init_pid(stdout: &mut (impl AsyncRead + Unpin)) -> Option<u32> {
     let mut told = Vec::new();

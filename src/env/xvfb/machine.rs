@@ -11,7 +11,7 @@ use crate::env::EnvError;
 use crate::env::guest::Guest;
 use crate::env::machine::{Connection, Machine, MachineState, Reporter};
 use crate::env::sandbox::bubblewrap::command;
-use crate::env::sandbox::{Ready, Sandbox, Slot, Socket, slot_of};
+use crate::env::sandbox::{Ready, Sandbox, Slot, Socket, retired, slot_of};
 use crate::types::MachinePhase;
 use crate::types::osworld::PlaceholderValues;
 
@@ -229,13 +229,7 @@ impl Machine for XvfbMachine {
             Some(running) => Ok(running),
             None => self.start().await,
         };
-        if let Some(ending) = ending {
-            // Fails where its task panicked, which has dropped and thus killed it.
-            let _ = ending.await;
-        }
-        if let Err(error) = slot_of(&self.slot).forget_ended() {
-            tracing::warn!(machine = self.name, %error, "owner.json is not up to date");
-        }
+        retired(ending, &self.slot, &self.name).await;
         match next {
             Ok(running) => {
                 self.live = Some(running);
@@ -253,17 +247,9 @@ impl Machine for XvfbMachine {
     }
 
     fn state(&self) -> MachineState {
-        match (&self.live, &self.broken) {
-            (Some(running), _) => match running.sandbox.ended() {
-                None => MachineState::Running,
-                Some(reason) => MachineState::Ended {
-                    reason: reason.to_owned(),
-                },
-            },
-            (None, Some(reason)) => MachineState::Broken {
-                reason: reason.clone(),
-            },
-            (None, None) => MachineState::Off,
+        match &self.live {
+            Some(running) => MachineState::of_started(running.sandbox.ended()),
+            None => MachineState::of_absent(self.broken.as_deref()),
         }
     }
 

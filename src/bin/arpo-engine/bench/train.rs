@@ -319,14 +319,12 @@ fn jobs(profile: &Profile) -> anyhow::Result<Vec<Job>> {
     let tasks = pool.batch(0, TASKS).into_iter().enumerate();
     Ok(tasks
         .flat_map(|(index, task)| {
-            (0..GROUP_SIZE).map(move |sample| Job {
-                task: Arc::clone(&task),
-                purpose: Purpose::Train,
-                group: None,
-                sample,
-                seed: derive_seed(profile.run.seed, &[index as u64, u64::from(sample)]),
-                trial_of: None,
-                branch: None,
+            (0..GROUP_SIZE).map(move |sample| {
+                let seed = derive_seed(profile.run.seed, &[index as u64, u64::from(sample)]);
+                Job {
+                    sample,
+                    ..Job::alone(Arc::clone(&task), Purpose::Train, seed)
+                }
             })
         })
         .collect())

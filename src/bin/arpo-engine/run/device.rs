@@ -9,6 +9,7 @@ use arpo::cli::wiring;
 use arpo::config::{EngineConfig, Profile};
 use arpo::event::UpdateReport;
 use arpo::grpo::TrainSample;
+use arpo::http::with_causes;
 use arpo::policy::Policy;
 use arpo::prompt::PromptBuilder;
 use arpo::session::{Learner, LearnerError, OldLogprobReport, UpdateSettings};
@@ -102,7 +103,7 @@ impl EmbeddedLearner {
     ) -> Result<T, LearnerError> {
         let caught = tokio::task::block_in_place(|| catch_unwind(AssertUnwindSafe(|| work(self))));
         match caught {
-            Ok(result) => result.map_err(|error| LearnerError::Failed(chain(&error))),
+            Ok(result) => result.map_err(|error| LearnerError::Failed(with_causes(&error))),
             Err(panic) => Err(LearnerError::Failed(panic_message(&panic))),
         }
     }
@@ -178,22 +179,11 @@ fn hash_weights(dir: &Path) -> Result<String, LearnerError> {
     Ok(blake3::hash(&bytes).to_hex()[..16].to_owned())
 }
 
-fn at(path: &Path, error: &dyn std::error::Error) -> LearnerError {
+fn at(path: &Path, error: &(dyn std::error::Error + 'static)) -> LearnerError {
     LearnerError::Checkpoint {
         path: path.display().to_string(),
-        reason: chain(error),
+        reason: with_causes(error),
     }
-}
-
-/// An error with its causes after colons.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn panic_message(panic: &Box<dyn std::any::Any + Send>) -> String {
