@@ -130,6 +130,7 @@ desktop_packages=(
     chromium:/usr/bin/chromium
     dbus-daemon:/usr/bin/dbus-daemon
     ffmpeg:/usr/bin/ffmpeg
+    file:/usr/bin/file
     fonts-dejavu-core:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
     fonts-liberation:/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf
     gsettings-desktop-schemas:/usr/share/glib-2.0/schemas/org.gnome.desktop.background.gschema.xml
@@ -143,6 +144,7 @@ desktop_packages=(
     pcmanfm:/usr/bin/pcmanfm
     procps:/usr/bin/pkill
     socat:/usr/bin/socat
+    wmctrl:/usr/bin/wmctrl
     xdg-utils:/usr/bin/xdg-open
     xterm:/usr/bin/xterm
     xvfb:/usr/bin/Xvfb

@@ -4,7 +4,7 @@ pub use crate::env::sandbox::needs::{Need, Unmet, remedy};
 use crate::env::sandbox::needs::{check_all, missing_of, required, wanted};
 
 /// All of them.
-pub const NEEDS: [Need; 16] = [
+pub const NEEDS: [Need; 18] = [
     required("bwrap", "the sandbox", "bubblewrap"),
     required("Xvfb", "the X server", "xvfb"),
     required("openbox", "the window manager", "openbox"),
@@ -25,6 +25,12 @@ pub const NEEDS: [Need; 16] = [
     wanted("chromium", "web pages", "chromium"),
     wanted("socat", "Chromium's debugging port", "socat"),
     wanted("ffmpeg", "recordings", "ffmpeg"),
+    wanted(
+        "wmctrl",
+        "telling an empty screen from a broken one",
+        "wmctrl",
+    ),
+    wanted("file", "the kinds of files", "file"),
 ];
 
 /// What of this machine's needs is missing.
