@@ -44,12 +44,11 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, log: &MachineLogUi) {
     };
     let inner = sketch.frame(place, &title);
     if lines.is_empty() {
-        let text = match (&log.error, log.was_read) {
-            (Some(error), _) => error.clone(),
-            (None, false) => "loading".to_owned(),
-            (None, true) => {
-                "nothing was logged: only a machine of the desktop's own logs".to_owned()
-            }
+        let text = match (&log.error, log.was_read, machine) {
+            (Some(error), ..) => error.as_str(),
+            (None, false, _) => "loading",
+            (None, true, Some(_)) => "nothing was logged since the machine began or was restored",
+            (None, true, None) => "nothing was logged: only a machine of the desktop's own logs",
         };
         let role = if log.error.is_some() {
             Role::Danger
@@ -61,7 +60,7 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, log: &MachineLogUi) {
             width: inner.width.saturating_sub(1),
             ..inner
         };
-        sketch.text(body, &text, role, 0);
+        sketch.text(body, text, role, 0);
         return;
     }
     for (row, line) in lines.iter().enumerate() {
