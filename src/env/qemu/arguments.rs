@@ -21,7 +21,7 @@ use crate::types::ScreenSize;
 const SESSION: &str = include_str!("../../../assets/desktop/machine.sh");
 
 /// Where the sandbox's folder on disk is.
-pub(super) const DISK: &str = "/run/disk";
+const DISK: &str = "/run/disk";
 
 /// Memory of QEMU beside its guest's: what it has translated, and itself.
 const QEMU_MEMORY_MB: u64 = 1536;
@@ -124,9 +124,9 @@ fn path_of(number: i32) -> String {
     format!("/proc/self/fd/{number}")
 }
 
-/// Where the memory of a snapshot comes from.
+/// Where the memory of a snapshot comes from. QEMU reads files by their paths from 8.2 on only.
 pub(super) fn memory_uri() -> String {
-    format!("file:{}", path_of(Handed::with(Disk::OverSnapshot).memory))
+    format!("fd:{}", Handed::with(Disk::OverSnapshot).memory)
 }
 
 impl Hardware {
@@ -319,7 +319,7 @@ mod tests {
             }
             assert!(told.contains(&format!("fd={},set=1", handed.kvm)));
         }
-        assert_eq!(memory_uri(), "file:/proc/self/fd/7");
+        assert_eq!(memory_uri(), "fd:7");
     }
 
     #[test]

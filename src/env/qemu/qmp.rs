@@ -7,9 +7,13 @@
 //! Source: QEMU's docs/interop/qmp-spec.rst.
 
 use std::collections::HashMap;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, WriteHalf, split};
 use tokio::sync::{mpsc, oneshot};
@@ -106,10 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Qmp<S> {
             command: COMMAND,
             after: limit,
         })?;
-        let closed = |reason: String| QmpError::Closed {
-            command: COMMAND,
-            reason,
-        };
+        let closed = |reason: String| closed(COMMAND, reason);
         let line = greeting.map_err(|error| closed(error.to_string()))?;
         let line = line.ok_or_else(|| closed("it said nothing".to_owned()))?;
         if object(&line).is_none_or(|greeting| greeting.get("QMP").is_none()) {
@@ -135,42 +136,97 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Qmp<S> {
         limit: Duration,
     ) -> Result<Value, QmpError> {
         let asking = async {
-            let answer = self.send(command, arguments).await;
-            let answer = answer.map_err(|reason| QmpError::Closed { command, reason })?;
-            match answer.await {
-                Ok(Ok(value)) => Ok(value),
-                Ok(Err(told)) => Err(QmpError::Refused { command, told }),
-                Err(_) => Err(QmpError::Closed {
-                    command,
-                    reason: "its socket ended".to_owned(),
-                }),
-            }
+            let mut writer = self.writer.lock().await;
+            let (line, answer) = self.question(&mut writer, command, &arguments)?;
+            let written = writer.stream.write_all(line.as_bytes()).await;
+            written.map_err(|error| closed(command, error.to_string()))?;
+            drop(writer);
+            answered(command, answer).await
         };
-        let late = |_| QmpError::Timeout {
-            command,
-            after: limit,
-        };
-        timeout(limit, asking).await.map_err(late)?
+        timeout(limit, asking)
+            .await
+            .map_err(|_| QmpError::Timeout {
+                command,
+                after: limit,
+            })?
     }
 
-    async fn send(
+    /// Hands over an opened file, which QEMU then knows by `name`. `socket` is the stream's own.
+    pub(super) async fn hand_over(
         &self,
-        command: &str,
-        arguments: Value,
-    ) -> Result<oneshot::Receiver<Answer>, String> {
-        let mut writer = self.writer.lock().await;
+        socket: BorrowedFd<'_>,
+        file: BorrowedFd<'_>,
+        name: &str,
+        limit: Duration,
+    ) -> Result<(), QmpError> {
+        const COMMAND: &str = "getfd";
+        let asking = async {
+            let mut writer = self.writer.lock().await;
+            let (line, answer) = self.question(&mut writer, COMMAND, &json!({"fdname": name}))?;
+            let sent = send_with(socket, line.as_bytes(), file);
+            sent.map_err(|reason| closed(COMMAND, reason))?;
+            drop(writer);
+            answered(COMMAND, answer).await.map(drop)
+        };
+        timeout(limit, asking)
+            .await
+            .map_err(|_| QmpError::Timeout {
+                command: COMMAND,
+                after: limit,
+            })?
+    }
+
+    /// A question as it is written, and where its answer comes.
+    fn question(
+        &self,
+        writer: &mut Writer<S>,
+        command: &'static str,
+        arguments: &Value,
+    ) -> Result<(String, oneshot::Receiver<Answer>), QmpError> {
         writer.asked += 1;
         let id = writer.asked;
         let (sender, receiver) = oneshot::channel();
         match &mut *lock(&self.waiting) {
             Some(waiting) => waiting.insert(id, sender),
-            None => return Err("its socket has ended".to_owned()),
+            None => return Err(closed(command, "its socket has ended".to_owned())),
         };
         let question = json!({"execute": command, "arguments": arguments, "id": id});
-        let line = format!("{question}\n");
-        let written = writer.stream.write_all(line.as_bytes()).await;
-        written.map_err(|error| error.to_string())?;
-        Ok(receiver)
+        Ok((format!("{question}\n"), receiver))
+    }
+}
+
+fn closed(command: &'static str, reason: String) -> QmpError {
+    QmpError::Closed { command, reason }
+}
+
+async fn answered(
+    command: &'static str,
+    answer: oneshot::Receiver<Answer>,
+) -> Result<Value, QmpError> {
+    match answer.await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(told)) => Err(QmpError::Refused { command, told }),
+        Err(_) => Err(closed(command, "its socket ended".to_owned())),
+    }
+}
+
+/// Writes a line with a file beside it, which only whole messages carry.
+fn send_with(socket: BorrowedFd<'_>, line: &[u8], file: BorrowedFd<'_>) -> Result<(), String> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let files = [file];
+    if !beside.push(SendAncillaryMessage::ScmRights(&files)) {
+        return Err("no room for a file beside a message".to_owned());
+    }
+    let sent = sendmsg(
+        socket,
+        &[IoSlice::new(line)],
+        &mut beside,
+        SendFlags::NOSIGNAL,
+    );
+    match sent.map_err(|error| error.to_string())? {
+        sent if sent == line.len() => Ok(()),
+        _ => Err("its socket is full".to_owned()),
     }
 }
 

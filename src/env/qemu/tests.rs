@@ -1,7 +1,12 @@
 //! QMP against a scripted peer, and what snapshots are told apart by.
 
+use std::io::{IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as BlockingStream;
 use std::time::Duration;
 
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -118,6 +123,57 @@ async fn failures_are_told_apart() {
             assert!(matches!(again, QmpError::Closed { .. }), "{again}");
         }
     }
+}
+
+/// A question, and the file that came beside it.
+fn question_with_file(stream: &BlockingStream) -> (Value, OwnedFd) {
+    let mut line = [0; 4096];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(&mut line)];
+    let came = recvmsg(stream, &mut slices, &mut beside, RecvFlags::CMSG_CLOEXEC).unwrap();
+    let file = beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    let question = serde_json::from_slice(&line[..came.bytes]).unwrap();
+    (question, file.unwrap())
+}
+
+/// Takes one file and writes into it what it is called.
+fn peer_with_file(mut stream: BlockingStream) {
+    writeln!(stream, "{GREETING}").unwrap();
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        line.extend(byte);
+    }
+    let question: Value = serde_json::from_slice(&line).unwrap();
+    writeln!(stream, "{}", json!({"return": {}, "id": question["id"]})).unwrap();
+    let (question, file) = question_with_file(&stream);
+    let called = question["arguments"]["fdname"].as_str().unwrap();
+    std::fs::File::from(file)
+        .write_all(called.as_bytes())
+        .unwrap();
+    writeln!(stream, "{}", json!({"return": {}, "id": question["id"]})).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_is_handed_over_beside_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let file = std::fs::File::create(&path).unwrap();
+    let (ours, theirs) = BlockingStream::pair().unwrap();
+    let peer = std::thread::spawn(move || peer_with_file(theirs));
+    ours.set_nonblocking(true).unwrap();
+    let socket = ours.try_clone().unwrap();
+    let stream = UnixStream::from_std(ours).unwrap();
+    let (qmp, _events) = Qmp::open(stream, LIMIT).await.unwrap();
+    let handing = qmp.hand_over(socket.as_fd(), file.as_fd(), "memory", LIMIT);
+    handing.await.unwrap();
+    peer.join().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "memory");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -18,7 +18,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::arguments::{self, DISK, Disk, Files, Hardware};
+use super::arguments::{self, Disk, Files, Hardware};
 use super::picture::read_ppm;
 use super::qmp::{Event, Qmp, QmpError};
 use super::serial::{self, Progress};
@@ -65,6 +65,8 @@ pub(super) struct Vm {
     sandbox: Sandbox,
     hardware: Hardware,
     qmp: Qmp<UnixStream>,
+    /// The socket of `qmp`: files go over it beside its words.
+    socket: OwnedFd,
     control: tokio::sync::Mutex<UnixStream>,
     drawing: tokio::sync::Mutex<()>,
     progress: watch::Receiver<Progress>,
@@ -120,6 +122,8 @@ impl Vm {
         let command = command.map_err(|error| error.to_string())?;
         let sandbox = Sandbox::start(command, slot, READY, deadline).await?;
         let stream = connect(&sandbox, "qmp.sock", deadline).await?;
+        let socket = stream.as_fd().try_clone_to_owned();
+        let socket = socket.map_err(|error| format!("no second descriptor: {error}"))?;
         let opened = Qmp::open(stream, left(deadline)).await;
         let (qmp, events) = opened.map_err(|error| why(&sandbox, &error))?;
         let control = connect(&sandbox, "control.sock", deadline).await?;
@@ -139,6 +143,7 @@ impl Vm {
             sandbox,
             hardware: launch.hardware.clone(),
             qmp,
+            socket,
             control: tokio::sync::Mutex::new(control),
             drawing: tokio::sync::Mutex::default(),
             progress,
@@ -193,8 +198,15 @@ impl Vm {
         self.stop().await?;
         let fast = json!({"max-bandwidth": 1_u64 << 40});
         self.ask("migrate-set-parameters", fast, PATIENCE).await?;
-        let arguments = json!({"uri": format!("file:{DISK}/memory")});
-        self.ask("migrate", arguments, left(deadline)).await?;
+        let path = self.folder.path().join("memory");
+        let memory = create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let limit = left(deadline);
+        let handed = self
+            .qmp
+            .hand_over(self.socket.as_fd(), memory.as_fd(), "memory", limit);
+        handed.await.map_err(|error| self.why(&error.to_string()))?;
+        self.ask("migrate", json!({"uri": "fd:memory"}), limit)
+            .await?;
         self.migrated(deadline).await
     }
 
@@ -320,6 +332,12 @@ pub(super) fn left(deadline: Instant) -> Duration {
 pub(super) fn open(path: &Path) -> Result<OwnedFd, String> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(file.into())
+}
+
+/// A new file in a folder that a machine writes in, too: not where a link there leads.
+fn create(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?)
 }
 
 /// A plain file that a machine wrote in its folder.
