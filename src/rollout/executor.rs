@@ -68,7 +68,9 @@ async fn drive(clock: &Clock, policy: &dyn Policy, tasks: Vec<Task<'_>>) {
             return;
         }
         if !clock.is_virtual() {
-            if !tick_meanwhile(policy, &mut tasks, &wakers, &ready).await {
+            let has_run = tick_meanwhile(policy, &mut tasks, &wakers, &ready).await;
+            // The last task may have ended meanwhile; nobody is left who could be woken then.
+            if !has_run && tasks.iter().any(Option::is_some) {
                 wait_for_wake(&ready).await;
             }
         } else if let Some(cost) = policy.tick().await {

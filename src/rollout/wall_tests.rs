@@ -24,11 +24,12 @@ use crate::types::{Action, ErrorClass, PolicyVersion, ScreenSize, Task};
 
 const LONG: Duration = Duration::from_millis(600);
 
-/// A policy whose one batch takes long.
+/// A policy whose one batch takes long, and which may find that there was nothing to do.
 #[derive(Default)]
 struct Slow {
     rest: Human,
     has_run: AtomicBool,
+    finds_nothing: bool,
 }
 
 #[async_trait]
@@ -73,7 +74,7 @@ impl Policy for Slow {
             return None;
         }
         tokio::time::sleep(LONG).await;
-        Some(Duration::ZERO)
+        (!self.finds_nothing).then_some(Duration::ZERO)
     }
 }
 
@@ -95,6 +96,20 @@ async fn desktops_go_on_while_the_policy_computes() {
     let done = done.into_inner();
     assert_eq!(done.len(), 3);
     assert!(done.iter().all(|took| *took < LONG), "{done:?}");
+}
+
+#[tokio::test]
+async fn desktops_that_end_while_the_policy_looks_for_work_end_it_all() {
+    let policy = Slow {
+        finds_nothing: true,
+        ..Slow::default()
+    };
+    let tasks = (0..3)
+        .map(|_| Box::pin(tokio::time::sleep(LONG / 30)) as _)
+        .collect();
+    let clock = Clock::wall(Duration::ZERO);
+    let running = executor::run(&clock, &policy, tasks);
+    tokio::time::timeout(LONG * 20, running).await.unwrap();
 }
 
 /// A desktop whose reset never comes back, or takes so long and fails.
