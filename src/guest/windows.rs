@@ -18,6 +18,11 @@ use crate::types::osworld::setup::WindowName;
 /// How long a window manager has to do what it was asked.
 const OBEDIENCE: Duration = Duration::from_secs(2);
 
+/// How long a window may still be coming: tasks start a program, wait for half a second and bring
+/// its window to the front, which on a slow desktop is not there yet. What they type then would be
+/// lost.
+const APPEARANCE: Duration = Duration::from_secs(5);
+
 const POLL: Duration = Duration::from_millis(20);
 
 /// Of a title, in units of four bytes.
@@ -82,8 +87,9 @@ impl Session {
     }
 
     /// Brings the first window of a name to the front and waits until it is there; none if there is
-    /// no such window.
+    /// no such window, and none comes.
     pub(super) fn activate(&self, name: &WindowName) -> Result<Option<Window>, Broken> {
+        wait_until(APPEARANCE, || Ok(self.find(name)?.is_some()))?;
         let Some(window) = self.find(name)? else {
             return Ok(None);
         };
@@ -93,7 +99,7 @@ impl Session {
             self.tell_manager(self.root, "_NET_CURRENT_DESKTOP", [desktop, 0, 0, 0, 0])?;
         }
         self.tell_manager(window.id, "_NET_ACTIVE_WINDOW", [FROM_PAGER, 0, 0, 0, 0])?;
-        wait_until(|| Ok(self.active_window()? == Some(window.id)))?;
+        wait_until(OBEDIENCE, || Ok(self.active_window()? == Some(window.id)))?;
         Ok(Some(window))
     }
 
@@ -105,7 +111,7 @@ impl Session {
         };
         let before = self.windows()?;
         self.tell_manager(window.id, "_NET_CLOSE_WINDOW", [0, FROM_PAGER, 0, 0, 0])?;
-        wait_until(|| {
+        wait_until(OBEDIENCE, || {
             let now = self.windows()?;
             Ok(now.len() != before.len() || now.iter().all(|it| it.id != window.id))
         })?;
@@ -174,9 +180,9 @@ impl Session {
     }
 }
 
-/// Looks again and again, and goes on where it never holds.
-fn wait_until(holds: impl Fn() -> Result<bool, Broken>) -> Result<(), Broken> {
-    let end = Instant::now() + OBEDIENCE;
+/// Looks again and again for so long, and goes on where it never holds.
+fn wait_until(limit: Duration, holds: impl Fn() -> Result<bool, Broken>) -> Result<(), Broken> {
+    let end = Instant::now() + limit;
     while !holds()? && Instant::now() < end {
         sleep(POLL);
     }

@@ -187,6 +187,22 @@ fn windows_are_found_by_title_and_class() {
 }
 
 #[test]
+fn a_window_that_is_still_coming_is_waited_for() {
+    if !has_desktops("a_window_that_is_still_coming_is_waited_for", &["xterm"]) {
+        return;
+    }
+    let desk = Desk::start(&[]);
+    let guest = desk.guest();
+    let slow = "sleep 1; exec xterm -T Late -geometry 40x10";
+    wait(guest.launch(&Command::shell(slow))).unwrap();
+    wait(guest.activate_window(&window("Late"))).unwrap();
+    let content = "echo x > ~/late\n".to_owned();
+    wait(guest.act(&Action::Type { content })).unwrap();
+    let path = desk.path("late");
+    eventually("the shell's file", || path.exists().then_some(()));
+}
+
+#[test]
 fn a_program_is_opened_when_its_window_is_there() {
     if !has_desktops("a_program_is_opened_when_its_window_is_there", &["xterm"]) {
         return;
