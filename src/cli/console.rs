@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use tokio::net::UnixStream;
 
 use crate::bus::{Role, Source, SourceItem, attach as attach_source, attach_seated};
 use crate::cli::say;
@@ -108,6 +109,10 @@ pub(super) async fn attach_to_step(socket: &Path) -> anyhow::Result<ExitCode> {
 async fn attach_with(socket: &Path, source: Source, options: Options) -> anyhow::Result<ExitCode> {
     let run = source.run.clone();
     match run_console(source, options).await? {
+        // An engine that has ended hangs up.
+        Exit::Detached if UnixStream::connect(socket).await.is_err() => say(format_args!(
+            "{run} has ended; `arpo show {run}` looks at it again"
+        )),
         Exit::Detached => say(format_args!(
             "detached; `arpo attach {run}` comes back to the run"
         )),

@@ -42,7 +42,7 @@ enum Action {
     },
     /// Print what the machine of a desktop logged last: up to 64 KiB of its console
     Log {
-        /// The run: its name, the start of it, its folder or its socket
+        /// The run: its folder or name, or of a live one the start of its name or its socket
         run: String,
         /// The desktop's number, from 0
         desktop: u32,

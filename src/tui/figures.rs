@@ -21,6 +21,15 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// A duration in four cells at most: `95ms`, `0.2s`, `7.9s`, `26s`, `12m`.
+pub fn brief(ms: u64) -> String {
+    match ms {
+        0..100 => format!("{ms}ms"),
+        100..9_950 => format!("{:.1}s", ms as f64 / 1000.0),
+        _ => age(ms),
+    }
+}
+
 /// An age in whole units: `0s`, `31s`, `12m`, `5h`, `3d`.
 pub fn age(ms: u64) -> String {
     let seconds = ms / 1000;
@@ -161,7 +170,9 @@ pub fn sparkline(values: &[f64], cells: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{age, bar, count, duration, fraction, of_limit, short, signed, sparkline, time};
+    use super::{
+        age, bar, brief, count, duration, fraction, of_limit, short, signed, sparkline, time,
+    };
 
     #[test]
     fn times_are_short() {
@@ -169,6 +180,11 @@ mod tests {
         assert_eq!(shown, ["0ms", "420ms", "3.1s", "59.9s", "12:31", "1:02:05"]);
         let shown = [0, 31_000, 720_000, 20_000_000, 300_000_000].map(age);
         assert_eq!(shown, ["0s", "31s", "12m", "5h", "3d"]);
+        let shown = [0, 95, 100, 749, 9_949, 9_950, 26_800, 751_000].map(brief);
+        assert_eq!(
+            shown,
+            ["0ms", "95ms", "0.1s", "0.7s", "9.9s", "9s", "26s", "12m"]
+        );
         assert_eq!(time(751_000), "0:12:31");
         let limits = [
             (0, 30_000, "0s of 30s"),

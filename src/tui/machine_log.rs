@@ -47,6 +47,11 @@ impl MachineLogUi {
         }
     }
 
+    /// What was read up to.
+    pub fn end(&self) -> Option<LogPlace> {
+        self.end
+    }
+
     /// Takes in a piece.
     fn take(&mut self, piece: Result<MachineLog, String>) {
         (self.waits, self.was_read) = (false, true);
@@ -160,10 +165,18 @@ pub fn wanted(app: &mut App) -> Option<Job> {
     })
 }
 
-/// Takes in a piece of a log, if that is still open.
-pub fn take(app: &mut App, desktop: u32, piece: Result<MachineLog, String>) {
+/// Takes in the piece of a log that comes after a place, if that is still open and at that place:
+/// one that came late was asked for twice.
+pub fn take(
+    app: &mut App,
+    desktop: u32,
+    after: Option<LogPlace>,
+    piece: Result<MachineLog, String>,
+) {
+    let goes_on = piece.as_ref().is_ok_and(|piece| piece.goes_on);
     if let Some(Overlay::MachineLog(log)) = &mut app.ui.overlay
         && log.desktop == desktop
+        && (!goes_on || log.end == after)
     {
         log.take(piece);
     }

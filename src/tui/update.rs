@@ -244,7 +244,9 @@ fn take_work(app: &mut App, worked: Worked) {
             changes,
         } => app.ui.rollout.changes = Some((before, after, changes)),
         Worked::Tokens(reply, tokens) => app.ui.rollout.tokens.take(reply, tokens),
-        Worked::MachineLog(desktop, piece) => machine_log::take(app, desktop, piece),
+        Worked::MachineLog(desktop, after, piece) => {
+            machine_log::take(app, desktop, after, piece);
+        }
         Worked::Text(title, lines) => {
             app.ui.overlay = Some(Overlay::Page(Page::of_text(title, &lines)));
         }

@@ -108,8 +108,8 @@ pub enum Worked {
     },
     /// A reply's tokens, or why they are not known.
     Tokens(ReplyId, Result<ReplyTokens, String>),
-    /// A piece of the log of a desktop's machine, or why it cannot be read.
-    MachineLog(u32, Result<MachineLog, String>),
+    /// What the log of a desktop's machine has after a place, or why it cannot be read.
+    MachineLog(u32, Option<LogPlace>, Result<MachineLog, String>),
     /// A text to be shown: its title and its lines.
     Text(String, Vec<String>),
     /// A job failed; why, and what to do.
@@ -169,7 +169,7 @@ fn perform(job: Job, pictures: &Pictures) -> Worked {
         }
         Job::MachineLog { desktop, after } => {
             let piece = pictures.machine_log_blocking(desktop, after);
-            Worked::MachineLog(desktop, piece.map_err(|error| error.to_string()))
+            Worked::MachineLog(desktop, after, piece.map_err(|error| error.to_string()))
         }
         Job::ProfileDiff {
             name,

@@ -420,6 +420,10 @@ impl RunState {
             state.step = 0;
             state.phase = DesktopPhase::Resetting;
             state.since_ms = at_ms;
+            // What was seen past the server was of the machine before.
+            if let Some(machine) = &mut state.machine {
+                machine.seen_from_outside = false;
+            }
         }
         let new = new_episode(*episode, *purpose, task.clone(), at_ms);
         let new = EpisodeState {

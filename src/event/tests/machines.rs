@@ -104,6 +104,12 @@ fn a_machine_is_followed_from_boot_to_quarantine() {
             changed(0, Quarantined, "disk"),
             (Quarantined, 120, "disk", None, false, 90),
         ),
+        (seen(), (Quarantined, 120, "disk", None, true, 130)),
+        // What the next episode finds is not what was seen before.
+        (
+            episode_started(2, None, 0, 0),
+            (Quarantined, 120, "disk", None, false, 130),
+        ),
     ];
     let (told, expected): (Vec<_>, Vec<_>) = script.into_iter().unzip();
     let mut events = numbered(std::iter::once(run_started()).chain(told)).into_iter();
@@ -126,18 +132,18 @@ fn a_machine_is_followed_from_boot_to_quarantine() {
     // Another start of the engine has other machines.
     let resumed = EventKind::RunResumed {
         from_iteration: Iteration(0),
-        discard_from_seq: 12,
+        discard_from_seq: 14,
         incarnation: 1,
     };
     state.apply(&Event {
-        seq: 12,
+        seq: 14,
         at_ms: 500,
         kind: resumed,
     });
     assert_eq!(state.desktops[0].machine, None);
     // A number that no run can have makes no desktops.
     state.apply(&Event {
-        seq: 13,
+        seq: 15,
         at_ms: 510,
         kind: changed(u32::MAX, Booting, ""),
     });

@@ -10,6 +10,9 @@ use super::single::desktop;
 /// Shows the log of a desktop's machine; what is read of it is asked for once it is open.
 pub(super) fn log(app: &mut App, argument: &str) -> Vec<Effect> {
     match desktop(app, argument, "vm-log") {
+        Ok(desktop) if desktop as usize >= app.run.desktops.len() => {
+            app.say(Role::Danger, format!("there is no desktop {desktop}"));
+        }
         Ok(desktop) => {
             let log = MachineLogUi::new(desktop);
             app.ui.overlay = Some(Overlay::MachineLog(Box::new(log)));

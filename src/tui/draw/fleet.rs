@@ -279,10 +279,7 @@ fn row_figures(row: &FleetRow) -> (String, String, Role) {
     let nothing = || figures::NOTHING.to_owned();
     if matches!(row.key, RowKey::Desktops(_)) {
         let age = row.longest_ms.map_or_else(nothing, figures::age);
-        let latency = row.latency_ms.map_or_else(nothing, |ms| match ms {
-            0..1000 => format!("{ms}ms"),
-            _ => figures::duration(ms),
-        });
+        let latency = row.latency_ms.map_or_else(nothing, figures::brief);
         return (age, latency, Role::Text);
     }
     let mean = row.mean.map_or_else(nothing, figures::fraction);

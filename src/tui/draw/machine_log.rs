@@ -23,6 +23,7 @@ pub(super) fn draw(sketch: &mut Sketch<'_>, area: Rect, log: &MachineLogUi) {
     let (lines, below) = log.page(size);
     let right = match (below, app.is_alive()) {
         (0, true) => "following".to_owned(),
+        (0, false) if app.ui.lost.is_some() => "not followed".to_owned(),
         (0, false) => "end".to_owned(),
         (1, _) => "1 line below".to_owned(),
         (below, _) => format!("{below} lines below"),

@@ -509,8 +509,21 @@ fn opened(app: &App) -> &MachineLogUi {
     }
 }
 
+/// Answers what goes on after the place that the open log ends at.
 fn answer(app: &mut App, desktop: u32, piece: Result<MachineLog, String>) -> Vec<Effect> {
-    update(app, Input::Worked(Worked::MachineLog(desktop, piece))).effects
+    let goes_on = piece.as_ref().is_ok_and(|piece| piece.goes_on);
+    let after = if goes_on { opened(app).end() } else { None };
+    answer_after(app, desktop, after, piece)
+}
+
+fn answer_after(
+    app: &mut App,
+    desktop: u32,
+    after: Option<LogPlace>,
+    piece: Result<MachineLog, String>,
+) -> Vec<Effect> {
+    let worked = Worked::MachineLog(desktop, after, piece);
+    update(app, Input::Worked(worked)).effects
 }
 
 fn place(bytes: u64) -> LogPlace {
@@ -594,6 +607,13 @@ fn a_log_is_followed_piece_by_piece_while_it_is_open() {
     // A log that went on in another file takes the place of what was shown.
     answer(&mut app, 5, Ok(piece(kernel_lines(7..9), 90, false)));
     assert_eq!(opened(&app).lines.len(), 2);
+    // An answer that was given up, and asked for again, comes after all.
+    update(&mut app, Input::Clock(6_600));
+    update(&mut app, Input::Clock(22_000));
+    answer(&mut app, 5, Ok(piece(kernel_lines(9..10), 130, true)));
+    let late = piece(kernel_lines(9..10), 130, true);
+    answer_after(&mut app, 5, Some(place(90)), Ok(late));
+    assert_eq!(opened(&app).lines.len(), 3);
     // What cannot be read is said, and what was read stays; another desktop's is not taken.
     answer(
         &mut app,
@@ -622,7 +642,10 @@ fn the_log_of_a_recorded_run_is_read_once() {
     assert!(update(&mut app, Input::Clock(9_000)).effects.is_empty());
     let text = text_of(&draw_at(&mut app, 80, 24));
     assert!(text.contains("nothing was logged"), "{text}");
-    press(&mut app, "esc : v m - l o g space x enter");
+    press(&mut app, "esc : v m - l o g space 9 9 9 enter");
+    let said = &app.ui.message.as_ref().unwrap().text;
+    assert_eq!(said, "there is no desktop 999");
+    press(&mut app, ": v m - l o g space x enter");
     let said = &app.ui.message.as_ref().unwrap().text;
     assert_eq!(said, "x is no desktop; write its number, as in: vm-log 3");
 }
