@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::cli::args::ProfileArgs;
 use crate::cli::{async_runtime, engine, say};
-use crate::config::{EnvKind, PolicyKind, Profile, QemuConfig, assets};
+use crate::config::{EnvConfig, EnvKind, PolicyKind, Profile, QemuConfig, assets};
 use crate::env::xvfb::needs;
-use crate::env::{attached, docker, qemu};
+use crate::env::{Admission, Admitted, Provider, attached, docker, qemu};
 use crate::session::{self, attached_options, docker_options};
 
 /// Say what works here and what to do about what does not.
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match profile.env.kind {
         EnvKind::Simulated => {}
         EnvKind::Xvfb => checks.extend([check_sandbox(), check_applications()]),
-        EnvKind::Qemu => checks.extend(check_qemu(&profile.env.qemu)),
+        EnvKind::Qemu => checks.extend(check_qemu(&profile.env)),
         EnvKind::Docker => checks.extend(check_docker(profile)),
         EnvKind::Attached => checks.push(check_attached(profile)),
     }
@@ -407,9 +407,10 @@ fn check_applications() -> Check {
 }
 
 /// Whether virtual machines can be made here, and how.
-fn check_qemu(config: &QemuConfig) -> Vec<Check> {
+fn check_qemu(env: &EnvConfig) -> Vec<Check> {
     const PROGRAMS: &str = "qemu";
     const IMAGE: &str = "image";
+    let config = &env.qemu;
     let missing = |name, found, remedy: &str| Check {
         name,
         status: Status::Missing,
@@ -432,9 +433,31 @@ fn check_qemu(config: &QemuConfig) -> Vec<Check> {
         .all(|check| check.status == Status::Ok);
     let mut checks = vec![programs, image, check_room(config)];
     if can_run {
-        checks.push(check_accelerator(config));
+        checks.extend([check_vm_memory(env), check_accelerator(config)]);
     }
     checks
+}
+
+/// Whether a run would be let open its desktops now.
+fn check_vm_memory(env: &EnvConfig) -> Check {
+    const NAME: &str = "vm memory";
+    let asked = session::qemu(&env.qemu)
+        .map(|provider| Admission::of(provider.need(), &env.fleet).ask(0, env.desktops as u32));
+    let (status, found) = match asked {
+        Ok(Admitted::Fits) => {
+            return Check::ok(NAME, format!("there is room for {} desktops", env.desktops));
+        }
+        Ok(Admitted::Warned(says)) => (Status::Limited, says),
+        Ok(Admitted::Refused(says)) => (Status::Missing, says),
+        Err(error) => (Status::Missing, error.to_string()),
+    };
+    Check {
+        name: NAME,
+        status,
+        found,
+        remedy: "fewer desktops, env.qemu.spare = false, or a smaller env.qemu.memory_mb"
+            .to_owned(),
+    }
 }
 
 /// What runs the guests' instructions, by a trial of at most 20 s where nobody has tried since the

@@ -12,7 +12,8 @@ pub struct FleetConfig {
     pub memory_reserve_mb: u64,
     /// Machines that start at a time; 0 is one a core.
     pub parallel_starts: usize,
-    /// Failed starts in a row after which a desktop is left alone; 0 is never.
+    /// Failed starts in a row after which a desktop is left alone; 0 is never. It waits longer after
+    /// each of them.
     pub max_start_failures: u32,
     /// A desktop whose actions take so many times what they took at first is opened anew; 0 is
     /// never.

@@ -21,7 +21,7 @@ pub struct DockerConfig {
     pub ram_gb: u32,
     /// Its processors.
     pub cpu_cores: u32,
-    /// What an episode may write, GB.
+    /// The most that its disk may grow to, GB: `DISK_SIZE`.
     pub disk_gb: u32,
     /// Whether processors are the host's own.
     pub kvm: Kvm,
@@ -43,7 +43,7 @@ pub struct DockerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kvm {
-    /// Where the host lets us.
+    /// Where the host has the device, and processors for it.
     Auto,
     /// Nothing is started without.
     Require,

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 
-use crate::config::AdmissionMode;
+use crate::config::{AdmissionMode, FleetConfig};
 
 /// Memory that is asked for beyond what machines were measured to take: work makes them grow.
 const HEADROOM: f64 = 1.3;
@@ -49,6 +49,8 @@ pub enum Admitted {
 pub struct Admission {
     /// What one takes.
     pub need: MachineNeed,
+    /// The most that there can be in this run, where that is known.
+    pub most: Option<u32>,
     /// What is done if there is no room.
     pub mode: AdmissionMode,
     /// Memory that is left to everything else.
@@ -56,6 +58,25 @@ pub struct Admission {
 }
 
 impl Admission {
+    /// Of machines that take so much, as a profile wants it.
+    pub fn of(need: MachineNeed, config: &FleetConfig) -> Self {
+        Self {
+            need,
+            most: None,
+            mode: config.admission,
+            reserve_mb: config.memory_reserve_mb,
+        }
+    }
+
+    /// Why this run cannot have so many, however much is free.
+    pub fn beyond(&self, wanted: u32) -> Option<String> {
+        let most = self.most.filter(|most| wanted > *most)?;
+        Some(format!(
+            "env.desktops = {wanted} is more than this run has: {most} machines; name more, set \
+             env.desktops higher and start it anew"
+        ))
+    }
+
     /// Asks for `wanted` desktops, `open` of which are there already.
     pub fn ask(&self, open: u32, wanted: u32) -> Admitted {
         if self.mode == AdmissionMode::Off || wanted <= open {
@@ -198,6 +219,7 @@ mod tests {
         for (need, mode, available_mb, open, wanted, expected) in table {
             let admission = Admission {
                 need,
+                most: None,
                 mode,
                 reserve_mb: 1_024,
             };
@@ -218,6 +240,30 @@ mod tests {
                 told.is_empty() || told.contains("env.desktops = "),
                 "{case}"
             );
+        }
+    }
+
+    #[test]
+    fn more_machines_than_there_are_cannot_be_had_whatever_is_free() {
+        // The most, wanted, whether that is too many.
+        let table = [
+            (None, 4096, false),
+            (Some(2), 1, false),
+            (Some(2), 2, false),
+            (Some(2), 3, true),
+            (Some(0), 1, true),
+        ];
+        for (most, wanted, is_beyond) in table {
+            let admission = Admission {
+                need: MachineNeed::default(),
+                most,
+                mode: AdmissionMode::Off,
+                reserve_mb: 0,
+            };
+            let says = admission.beyond(wanted);
+            assert_eq!(says.is_some(), is_beyond, "{most:?} {wanted}: {says:?}");
+            let said = says.unwrap_or_default();
+            assert!(!is_beyond || said.starts_with("env.desktops = "), "{said}");
         }
     }
 

@@ -114,6 +114,10 @@ pub trait Provider: Send + Sync {
     fn need(&self) -> MachineNeed {
         MachineNeed::default()
     }
+    /// The most machines that it can make for this run, where that is known.
+    fn most(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// What a machine has to tell.

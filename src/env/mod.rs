@@ -133,6 +133,10 @@ pub trait Environment: Send {
     fn failed_to_start(&self) -> bool {
         false
     }
+    /// Whether its machine came up in its last reset, whatever came of that afterwards.
+    fn came_up(&self) -> bool {
+        false
+    }
     /// Looks for the cause of a call that was given up, or that failed past the desktop, and tells
     /// what it sees; the error in its place if the cause lies below.
     async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {

@@ -49,6 +49,7 @@ pub(super) async fn wait(
     let deadline = Instant::now() + patience.limit;
     let mut waits_for = String::new();
     let mut wrong_looks = 0;
+    let mut told: Option<(MachinePhase, Duration)> = None;
     loop {
         let looked = timeout_at(deadline, look(guest, patience)).await;
         let Ok(found) = looked else {
@@ -75,8 +76,12 @@ pub(super) async fn wait(
                 _ => MachinePhase::Checking,
             };
             let detail = format!("waits for {}", found.layer);
-            let left = deadline.saturating_duration_since(Instant::now());
-            reporter.status(phase, Some(left), patience.then, &detail);
+            // Whoever shows it counts from the beginning of the phase.
+            if told.is_none_or(|(known, _)| known != phase) {
+                told = Some((phase, deadline.saturating_duration_since(Instant::now())));
+            }
+            let limit = told.map(|(_, limit)| limit);
+            reporter.status(phase, limit, patience.then, &detail);
         }
         waits_for = format!("{}: {}", found.layer, found.error);
         if Instant::now() + patience.poll >= deadline {

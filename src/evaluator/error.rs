@@ -11,7 +11,7 @@ use crate::types::ErrorClass;
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluatorError {
     /// The desktop did not answer.
-    #[error("evaluator of task {task} could not read the desktop")]
+    #[error("evaluator of task {task} could not read the desktop: {source}")]
     Environment {
         /// Which task.
         task: String,
@@ -116,6 +116,41 @@ impl EvaluatorError {
             | Self::Getting { .. }
             | Self::Judging { .. }
             | Self::Unavailable { .. } => Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_desktop_could_not_be_read_is_told_once() {
+        let ended = EnvError::Ended {
+            machine: "docker desktop 0".to_owned(),
+            reason: "its container ended with exit code 137".to_owned(),
+            symptom: "cannot reach the guest for /file".to_owned(),
+        };
+        let late = EnvError::Timeout {
+            what: "probe",
+            after: Duration::from_secs(2),
+        };
+        let table = [
+            (ended, ErrorClass::Crash, "exit code 137 (then: "),
+            // Much may have been asked of it.
+            (
+                late,
+                ErrorClass::Evaluator,
+                "probe did not answer within 2 s",
+            ),
+        ];
+        for (source, class, says) in table {
+            let cause = source.to_string();
+            let error = EvaluatorError::getting("t", "vm_file", GetterError::Environment(source));
+            let told = error.to_string();
+            let expected = format!("evaluator of task t could not read the desktop: {cause}");
+            assert_eq!((told.as_str(), error.class()), (expected.as_str(), class));
+            assert_eq!(told.matches(says).count(), 1, "{told}");
         }
     }
 }

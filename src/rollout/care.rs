@@ -23,6 +23,14 @@ pub struct Care {
     pub backoff: [Duration; 3],
 }
 
+impl Care {
+    /// How long a desktop waits that has failed to start so many times in a row.
+    pub fn wait_after(&self, failures: u32) -> Duration {
+        let index = (failures.saturating_sub(1) as usize).min(self.backoff.len() - 1);
+        self.backoff[index]
+    }
+}
+
 impl Default for Care {
     /// Nobody cares.
     fn default() -> Self {
@@ -133,8 +141,7 @@ async fn quarantine(context: &EpisodeContext<'_>, queue: &Queue<'_>, desktop: u3
         });
         return;
     }
-    let index = (failures as usize - 1).min(care.backoff.len() - 1);
-    let wait = care.backoff[index];
+    let wait = care.wait_after(failures);
     let then = format!("started again, try {} of {most}", failures + 1);
     tell(context, desktop, Some(wait), &then, reason);
     queue.back_off(context, desktop, wait).await;

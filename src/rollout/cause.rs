@@ -2,7 +2,7 @@
 //!
 //! What fails within the desktop's own calls it explains by itself.
 
-use crate::env::Environment;
+use crate::env::{EnvError, Environment};
 use crate::evaluator::EvaluatorError;
 use crate::rollout::episode::{RolloutError, Running};
 use crate::types::{EpisodeEnd, ErrorClass};
@@ -35,8 +35,15 @@ impl Running<'_, '_> {
             Ok(end) => return thawed.map(|()| end),
             Err(error) => error,
         };
-        if let Err(error) = thawed {
-            tracing::warn!(%error, episode = %self.id, "its desktop does not go on");
+        match (&error, thawed) {
+            (_, Ok(())) => {}
+            // Its policy was waited for while the machine was gone.
+            (RolloutError::Deadline(_), Err(ended @ RolloutError::Env(EnvError::Ended { .. }))) => {
+                return Err(ended);
+            }
+            (_, Err(error)) => {
+                tracing::warn!(%error, episode = %self.id, "its desktop does not go on");
+            }
         }
         if let (RolloutError::Deadline(_), Some(awaited)) = (&error, self.awaited) {
             let symptom = format!("{awaited}: {error}");

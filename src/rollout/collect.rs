@@ -113,7 +113,11 @@ async fn serve(
         let changes = steering.fleet.changes();
         reboot_if_asked(steering, desktop, env).await;
         match queue.next(context, desktop) {
-            Next::Over => return,
+            Next::Over => {
+                // Who waits finds that out by looking, too.
+                steering.fleet.nudge();
+                return;
+            }
             Next::Wait => queue.wait(context, desktop, changes).await,
             Next::Work(work) => {
                 let start = run(context, queue, desktop, env.as_mut(), work).await;
@@ -164,22 +168,24 @@ async fn run(
     start
 }
 
-/// What an episode has shown of its desktop's start.
-fn shown(ran: &Result<Collected, RolloutError>, env: &dyn Environment) -> Start {
-    match ran {
-        Err(RolloutError::Cancelled | RolloutError::Ended(_) | RolloutError::Policy(_)) => {
-            Start::Unknown
-        }
-        // Refused before the machine was touched.
-        Err(RolloutError::Reset(EnvError::Task { .. })) => Start::Unknown,
-        Err(error) if env.failed_to_start() => Start::Failed(match error {
-            RolloutError::Reset(error) => error.to_string(),
-            error => error.to_string(),
-        }),
+/// What an episode has shown of its desktop's start, whatever ended it.
+pub(super) fn shown(ran: &Result<Collected, RolloutError>, env: &dyn Environment) -> Start {
+    let error = match ran {
+        Err(error) if !env.came_up() => error,
+        Ok(_) | Err(_) => return Start::Worked,
+    };
+    // Others ended it, or it was refused before the machine was touched.
+    let is_others = matches!(
+        error,
+        RolloutError::Cancelled
+            | RolloutError::Ended(_)
+            | RolloutError::Policy(_)
+            | RolloutError::Reset(EnvError::Task { .. })
+    );
+    match error {
         // It may not have come to its turn.
-        Err(RolloutError::Deadline(_) | RolloutError::Reset(EnvError::Machine { .. })) => {
-            Start::Unknown
-        }
-        Ok(_) | Err(_) => Start::Worked,
+        _ if is_others || !env.failed_to_start() => Start::Unknown,
+        RolloutError::Reset(error) => Start::Failed(error.to_string()),
+        error => Start::Failed(error.to_string()),
     }
 }

@@ -1,6 +1,8 @@
 //! Real desktops that fail, as a collection sees them: who runs what then, what is told, and that
 //! every job has its one outcome.
 
+mod ends;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -46,6 +48,10 @@ struct Faults {
     suspend: bool,
     /// It cannot be woken.
     wake: bool,
+    /// Every other start fails, the first too.
+    flaky: bool,
+    /// It takes its time to stand still, and its machine ends of this meanwhile.
+    ends_frozen: Option<&'static str>,
 }
 
 /// A desktop with faults, which writes down what is asked of it.
@@ -54,6 +60,8 @@ struct Faulty {
     faults: Faults,
     log: Log,
     starting: bool,
+    came_up: bool,
+    resets: u32,
     episodes: u32,
     in_episode: bool,
 }
@@ -61,6 +69,19 @@ struct Faulty {
 type Log = Arc<Mutex<Vec<(u32, &'static str)>>>;
 
 impl Faulty {
+    fn new(number: u32, faults: Faults, log: &Log) -> Self {
+        Self {
+            number,
+            faults,
+            log: Arc::clone(log),
+            starting: false,
+            came_up: false,
+            resets: 0,
+            episodes: 0,
+            in_episode: false,
+        }
+    }
+
     fn did(&self, what: &'static str) {
         self.log.lock().unwrap().push((self.number, what));
     }
@@ -77,6 +98,14 @@ impl Faulty {
         EnvError::Machine {
             machine: format!("faulty {}", self.number),
             reason: "its disk is full".to_owned(),
+        }
+    }
+
+    fn ended(&self, reason: &str, symptom: &str) -> EnvError {
+        EnvError::Ended {
+            machine: format!("faulty {}", self.number),
+            reason: reason.to_owned(),
+            symptom: symptom.to_owned(),
         }
     }
 }
@@ -96,12 +125,14 @@ impl Environment for Faulty {
     async fn reset(&mut self, _: &Task, _: u64) -> Result<Observation, EnvError> {
         self.did("reset");
         self.in_episode = true;
-        self.starting = true;
-        if strikes(&mut self.faults.starts) {
+        (self.starting, self.came_up) = (true, false);
+        self.resets += 1;
+        let is_turn = self.faults.flaky && !self.resets.is_multiple_of(2);
+        if is_turn || strikes(&mut self.faults.starts) {
             self.in_episode = false;
             return Err(self.broken());
         }
-        self.starting = false;
+        (self.starting, self.came_up) = (false, true);
         if strikes(&mut self.faults.setups) {
             return Err(EnvError::Crashed { what: "config[0]" });
         }
@@ -128,6 +159,9 @@ impl Environment for Faulty {
     }
     async fn suspend(&mut self) -> Result<(), EnvError> {
         self.did("suspend");
+        if self.faults.ends_frozen.is_some() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
         if self.faults.suspend {
             return Err(self.broken());
         }
@@ -138,19 +172,21 @@ impl Environment for Faulty {
         if self.faults.wake {
             return Err(self.broken());
         }
-        Ok(())
+        match self.faults.ends_frozen {
+            Some(reason) => Err(self.ended(reason, "it does not go on")),
+            None => Ok(()),
+        }
     }
     fn failed_to_start(&self) -> bool {
         self.starting
     }
+    fn came_up(&self) -> bool {
+        self.came_up
+    }
     async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {
         self.did("diagnose");
         let ended = self.faults.hangs.filter(|reason| !reason.is_empty())?;
-        Some(EnvError::Ended {
-            machine: format!("faulty {}", self.number),
-            reason: ended.to_owned(),
-            symptom: symptom.to_owned(),
-        })
+        Some(self.ended(ended, symptom))
     }
     async fn inspect(&mut self) -> Option<String> {
         self.did("inspect");
@@ -248,7 +284,12 @@ struct Case {
     max_rerolls: u32,
     replies: &'static [&'static str],
     max_start_failures: u32,
+    backoff: [Duration; 3],
     deadline: Duration,
+    fleet: Fleet,
+    lease: Lease,
+    /// Whether it is there for the lease's jobs.
+    leased_only: bool,
 }
 
 impl Case {
@@ -260,7 +301,11 @@ impl Case {
             max_rerolls: 1,
             replies: &["wait()", "fail()"],
             max_start_failures: 3,
+            backoff: [Duration::from_millis(1); 3],
             deadline: Duration::MAX,
+            fleet: Fleet::default(),
+            lease: Lease::default(),
+            leased_only: false,
         }
     }
 
@@ -304,21 +349,14 @@ impl Case {
         };
         let log = Log::default();
         let open = |number: u32, faults: Faults| -> Box<dyn Environment> {
-            Box::new(Faulty {
-                number,
-                faults,
-                log: Arc::clone(&log),
-                starting: false,
-                episodes: 0,
-                in_episode: false,
-            })
+            Box::new(Faulty::new(number, faults, &log))
         };
         let mut envs: Vec<Box<dyn Environment>> = Vec::new();
         for (number, faults) in self.desktops.iter().enumerate() {
             envs.push(open(number as u32, *faults));
         }
         let reopen = |number| Ok(open(number, self.reopened));
-        let fleet = Fleet::default();
+        let fleet = self.fleet.clone();
         let spec = CollectSpec {
             schedule: Schedule::Async,
             max_rerolls: self.max_rerolls,
@@ -326,12 +364,13 @@ impl Case {
             first_episode: 0,
             steering: Steering {
                 fleet: fleet.clone(),
+                lease: self.lease.clone(),
+                leased_only: self.leased_only,
                 reopen: Some(&reopen),
                 care: Care {
                     max_start_failures: self.max_start_failures,
-                    backoff: [Duration::from_millis(1); 3],
+                    backoff: self.backoff,
                 },
-                ..Steering::default()
             },
         };
         let jobs: Vec<Job> = (0..self.jobs).map(job).collect();
@@ -408,6 +447,8 @@ const SOUND: Faults = Faults {
     hangs: None,
     suspend: false,
     wake: false,
+    flaky: false,
+    ends_frozen: None,
 };
 
 /// Faults of desktops; jobs; how many are scored; how often each desktop is reset; which of them are

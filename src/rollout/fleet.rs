@@ -163,8 +163,8 @@ impl Fleet {
         Changes(self.0.changes.subscribe())
     }
 
-    /// Tells desktops that wait that something has changed.
-    pub(super) fn nudge(&self) {
+    /// Tells desktops that wait that something has changed: a job came back, or none will come.
+    pub fn nudge(&self) {
         self.0.changes.send_replace(());
     }
 

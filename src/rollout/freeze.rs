@@ -17,19 +17,29 @@ impl Running<'_, '_> {
         // From here on, since nobody knows what a call did that does not come back.
         self.frozen = true;
         let suspending = self.env.suspend();
-        self.context
-            .in_reach("stopping the desktop", suspending)
-            .await
+        let done = self.context.in_reach("stopping the desktop", suspending);
+        let done = done.await;
+        self.or_its_cause(done).await
     }
 
     /// Lets the desktop go on, if it stands still.
     pub(super) async fn thaw(&mut self) -> Result<(), RolloutError> {
         if self.frozen {
             let waking = self.env.wake();
-            self.context.in_reach("waking the desktop", waking).await?;
+            let done = self.context.in_reach("waking the desktop", waking).await;
+            self.or_its_cause(done).await?;
             self.frozen = false;
         }
         Ok(())
+    }
+
+    /// What did not come back says nothing of its cause, which may lie below.
+    async fn or_its_cause(&mut self, done: Result<(), RolloutError>) -> Result<(), RolloutError> {
+        let Err(RolloutError::Env(late @ EnvError::Timeout { .. })) = done else {
+            return done;
+        };
+        let cause = self.env.diagnose(&late.to_string()).await;
+        Err(RolloutError::Env(cause.unwrap_or(late)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The jobs of a collection: who gets the next one, and what becomes of each.
 //!
-//! Every job has one outcome, also where no desktop is left to run it.
+//! Every job has one outcome, also where no desktop is left to run it; only trials that never began
+//! have none then, and are gone on with.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -112,6 +113,8 @@ impl<'a> Queue<'a> {
             if let Some(reason) = all.filter(|_| !self.is_over()) {
                 let reason = format!("no desktop is left to go on with: {reason}");
                 self.give_up(ErrorClass::Reset, &reason);
+                // Its trials that never began have no outcome: whoever goes on with it runs them.
+                self.steering().lease.revoke();
                 *self.stranded.borrow_mut() = Some(reason);
             }
         } else if let Some(work) = self.take(context, desktop) {
@@ -124,12 +127,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Whether no desktop will find anything to do any more.
+    /// Whether no desktop will find anything to do any more. Where the lease's jobs are what it is
+    /// for, operators may have put jobs of their own beside them.
     pub(super) fn is_over(&self) -> bool {
-        if self.steering().leased_only {
-            return self.steering().lease.is_done();
-        }
-        self.done.get() as usize == self.jobs.len()
+        let steering = self.steering();
+        let is_done = self.done.get() as usize == self.jobs.len();
+        is_done && (!steering.leased_only || steering.lease.is_done())
     }
 
     /// Waits until there may be something to do.
@@ -293,23 +296,15 @@ impl<'a> Queue<'a> {
         self.steering().fleet.nudge();
     }
 
-    /// Gives every job that waits its outcome: nobody will run it.
+    /// Gives every job of its own that waits its outcome: nobody will run it.
     fn give_up(&self, class: ErrorClass, message: &str) {
-        let fail = |work: Work| {
-            let job = self.job(&work);
-            let outcome = failed(&job, self.new_id(), class, message.to_owned());
-            self.settle(&work, outcome);
-        };
         loop {
             let waiting = self.waiting.borrow_mut().pop_front();
             let Some(own) = waiting else { break };
-            fail(Work::Own(own));
-        }
-        // A stopped evaluation goes on where it was with the next start of the engine.
-        if self.steering().leased_only && class != ErrorClass::Cancelled {
-            while let Some(leased) = self.steering().lease.take(&|_| true) {
-                fail(Work::Leased(leased));
-            }
+            let work = Work::Own(own);
+            let job = self.job(&work);
+            let outcome = failed(&job, self.new_id(), class, message.to_owned());
+            self.settle(&work, outcome);
         }
     }
 }

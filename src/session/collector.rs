@@ -284,14 +284,12 @@ impl Collector {
         self.evaluations.close(reason);
     }
 
-    /// Opens or closes desktops until there are as many as asked for.
+    /// Opens or closes desktops until there are as many as asked for. One that does not open ends no
+    /// run that has others.
     async fn resize_fleet(&mut self) -> Result<(), SessionError> {
         let wanted = self.control.settings().desktops as usize;
-        while self.envs.len() > wanted {
-            if let Some(mut env) = self.envs.pop() {
-                env.close().await.map_err(SessionError::Env)?;
-            }
-        }
+        let surplus = self.envs.split_off(wanted.min(self.envs.len()));
+        close_all(surplus).await;
         let fleet = self.control.fleet();
         fleet.refuse_reboots(wanted as u32, "the desktop was taken out of the run");
         fleet.forget(wanted as u32);
@@ -299,7 +297,15 @@ impl Collector {
             return Ok(());
         }
         for desktop in self.envs.len()..wanted {
-            self.envs.push(self.desktops.open(desktop as u32)?);
+            match self.desktops.open(desktop as u32) {
+                Ok(env) => self.envs.push(env),
+                Err(error) if desktop == 0 => return Err(error),
+                Err(error) => {
+                    let text = format!("the run goes on with {desktop} desktops: {error}");
+                    self.notice(NoticeLevel::Warning, text);
+                    break;
+                }
+            }
         }
         Ok(())
     }
@@ -323,13 +329,9 @@ impl Collector {
         }
     }
 
-    /// Closes all desktops. One that cannot close is gone anyway.
+    /// Closes all desktops.
     pub async fn close(&mut self) {
-        for mut env in self.envs.drain(..) {
-            if let Err(error) = env.close().await {
-                tracing::warn!(%error, "closing a desktop");
-            }
-        }
+        close_all(std::mem::take(&mut self.envs)).await;
     }
 
     pub(super) fn begin_phase(&self, phase: Phase, total: u32) {
@@ -353,5 +355,14 @@ impl Collector {
 
     pub(super) fn notice(&self, level: NoticeLevel, text: String) {
         self.recorder.emit(EventKind::Notice { level, text });
+    }
+}
+
+/// Closes desktops. One that cannot close is gone anyway.
+async fn close_all(envs: Vec<Box<dyn Environment>>) {
+    for mut env in envs {
+        if let Err(error) = env.close().await {
+            tracing::warn!(%error, "closing a desktop");
+        }
     }
 }

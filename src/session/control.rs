@@ -295,13 +295,7 @@ impl Control {
                 (*desktop >= desktops)
                     .then(|| format!("the run has {desktops} desktops, numbered from 0"))
             }
-            Command::SetDesktops { value } => {
-                match self.admission?.ask(self.settings.desktops, *value) {
-                    Admitted::Refused(says) => Some(says),
-                    // Told when they are opened.
-                    Admitted::Warned(_) | Admitted::Fits => None,
-                }
-            }
+            Command::SetDesktops { value } => self.no_room_for(*value),
             Command::PinStored {
                 task,
                 episode,
@@ -324,6 +318,19 @@ impl Control {
                 .as_ref()
                 .and_then(|evaluations| evaluations.cannot_cancel(*evaluation)),
             _ => None,
+        }
+    }
+
+    /// Why there cannot be so many desktops, if that is so.
+    fn no_room_for(&self, desktops: u32) -> Option<String> {
+        let admission = self.admission?;
+        if let Some(says) = admission.beyond(desktops) {
+            return Some(says);
+        }
+        match admission.ask(self.settings.desktops, desktops) {
+            Admitted::Refused(says) => Some(says),
+            // Told when they are opened.
+            Admitted::Warned(_) | Admitted::Fits => None,
         }
     }
 

@@ -119,9 +119,8 @@ impl Desktops {
             return None;
         };
         Some(Admission {
-            need: provider.need(),
-            mode: care.config.admission,
-            reserve_mb: care.config.memory_reserve_mb,
+            most: provider.most(),
+            ..Admission::of(provider.need(), &care.config)
         })
     }
 
@@ -173,7 +172,7 @@ fn docker(env: &EnvConfig, run: &str) -> Result<Docker, EnvError> {
 /// How Docker's machines of a profile are made, for a run without a name.
 pub fn docker_options(env: &EnvConfig) -> DockerOptions {
     let docker_host = std::env::var("DOCKER_HOST").ok();
-    DockerOptions::new(&env.docker, env.desktops, docker_host.as_deref())
+    DockerOptions::new(env, docker_host.as_deref())
 }
 
 fn attached(env: &EnvConfig) -> Result<Attached, EnvError> {

@@ -165,6 +165,7 @@ impl Measurement {
         self.place
             .lease
             .grant(desktops, self.jobs(), Arc::new(settle));
+        self.place.fleet.nudge();
         // It may have been complete when it was gone on with.
         self.end_if_over(self.lock());
     }
@@ -255,6 +256,8 @@ impl Measurement {
         drop(state);
         self.place.lease.revoke();
         self.place.fleet.end_evaluation(self.number);
+        // Its desktops may wait for trials that do not come any more.
+        self.place.fleet.nudge();
         self.end_if_over(self.lock());
     }
 

@@ -413,3 +413,56 @@ async fn a_server_that_nothing_reverts_is_started_anew_in_time() {
         assert!(error.contains("lower rollout.max_steps"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_waited_for_and_loses_no_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(Guest::Well, "osworld.service\n");
+    let hosts = set("hosts", &serde_json::json!([server.address]));
+    let sets = [hosts.as_str(), "env.attached.shared_state=true"];
+    let mut wanted = options(folder.path(), &sets);
+    wanted.config.revert_deadline_s = 1.5;
+    let provider = Attached::new(wanted).unwrap();
+    let mut machine = provider.machine(0, Reporter::silent()).unwrap();
+    machine.revert().await.unwrap();
+    look(machine.as_ref(), 60).await;
+    // Tried in vain, its pictures are no more than they were.
+    server.answers.store(false, Ordering::SeqCst);
+    for _ in 0..2 {
+        let reason = reason_of(machine.revert().await.unwrap_err());
+        assert!(reason.contains("does not answer within 1.5 s"), "{reason}");
+    }
+    server.answers.store(true, Ordering::SeqCst);
+    machine.revert().await.unwrap();
+    assert_eq!(server.launched().len(), 0);
+    // It is due, and cannot be asked: it is waited for, and its turn comes with the next one.
+    look(machine.as_ref(), 60).await;
+    server.answers.store(false, Ordering::SeqCst);
+    let comes_back = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        server.answers.store(true, Ordering::SeqCst);
+    };
+    let (reverted, ()) = tokio::join!(machine.revert(), comes_back);
+    reverted.unwrap();
+    assert_eq!(server.launched().len(), 0);
+    machine.revert().await.unwrap();
+    assert_eq!(server.launched().len(), 1);
+    look(machine.as_ref(), 60).await;
+    machine.revert().await.unwrap();
+    assert_eq!(server.launched().len(), 1, "counted anew");
+}
+
+#[test]
+fn no_more_machines_can_be_made_than_were_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let hosts = set(
+        "hosts",
+        &serde_json::json!(["127.0.0.1:9", "127.0.0.1:10", "127.0.0.1:11"]),
+    );
+    let options = AttachedOptions {
+        desktops: 2,
+        ..options(folder.path(), &[&hosts])
+    };
+    // The third may be another run's by the time it is asked for.
+    assert_eq!(Attached::new(options).unwrap().most(), Some(2));
+}

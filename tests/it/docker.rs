@@ -16,7 +16,7 @@ use std::time::Duration;
 use arpo::config::Resolved;
 use arpo::env::docker::{Docker, DockerOptions, Host};
 use arpo::env::guest::GuestOptions;
-use arpo::env::{EnvError, MachineNews, MachineState, Provider, Reporter};
+use arpo::env::{EnvError, Machine, MachineNews, MachineState, Provider, Reporter};
 use arpo::types::MachinePhase as P;
 use arpo::types::{MachinePhase, MachineStatus};
 use serde_json::{Value, json};
@@ -53,8 +53,9 @@ impl Place {
         let sets = [&own, sets].concat();
         let env = Resolved::load::<&str>(&[], &sets).unwrap().profile.env;
         let docker_host = format!("unix://{}/docker.sock", self.folder.path().display());
-        let options = DockerOptions::new(&env.docker, 2, Some(&docker_host));
+        let options = DockerOptions::new(&env, Some(&docker_host));
         DockerOptions {
+            desktops: 2,
             run: "2026-01-01-test-0001".to_owned(),
             guest: GuestOptions {
                 // What never comes is waited for once; a busy machine is not given up.
@@ -343,4 +344,71 @@ async fn a_machine_that_is_dropped_leaves_nothing() {
         "of two with one number, its own"
     );
     other.close().await.unwrap();
+}
+
+/// Starts a machine until the daemon has something of it, and then does not wait any more.
+async fn give_up_starting(place: &Place, machine: &mut dyn Machine) {
+    tokio::select! {
+        started = machine.revert() => panic!("{started:?}"),
+        () = until(|| !place.engine.ids().is_empty()) => {}
+    }
+}
+
+/// Machines whose start takes for ever: they never answer, or the daemon does not.
+fn endless() -> [Plan; 2] {
+    let boots = Plan {
+        guest: engine::Guest::NeverAnswers,
+        ..Plan::default()
+    };
+    let is_created = Plan {
+        hangs_at_create: true,
+        ..Plan::default()
+    };
+    [boots, is_created]
+}
+
+#[tokio::test]
+async fn a_start_that_is_given_up_leaves_nothing_and_takes_nothing_of_the_next() {
+    for plan in endless() {
+        let place = Place::new(plan);
+        let heard = Heard::default();
+        let mut machine = place.provider(&[]).machine(0, heard.reporter()).unwrap();
+        give_up_starting(&place, machine.as_mut()).await;
+        until(|| place.engine.ids().is_empty()).await;
+        until(|| heard.phases().ends_with(&[P::Stopping, P::Off])).await;
+        // And again, while what was given up is still being removed.
+        for _ in 0..3 {
+            give_up_starting(&place, machine.as_mut()).await;
+        }
+        place.engine.daemon().plan = Plan::default();
+        machine.revert().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(place.engine.ids().len(), 1);
+        assert_eq!(machine.state(), MachineState::Running);
+        assert_eq!(machine.guest().platform().await.unwrap(), "Linux");
+        machine.close().await.unwrap();
+        assert_eq!(place.engine.ids().len(), 0);
+    }
+}
+
+#[test]
+fn a_start_that_is_given_up_after_its_runtime_is_left_to_the_next_engine() {
+    let [plan, _] = endless();
+    let place = Place::new(plan);
+    let provider = place.provider(&[]);
+    let mut machine = provider.machine(0, Reporter::silent()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut starting = machine.revert();
+    runtime.block_on(async {
+        tokio::select! {
+            started = &mut starting => panic!("{started:?}"),
+            () = until(|| !place.engine.ids().is_empty()) => {}
+        }
+    });
+    drop(starting);
+    drop(machine);
+    assert_eq!(place.engine.ids().len(), 1);
 }

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::hosts::Host;
 use super::{Shared, program};
 use crate::env::EnvError;
-use crate::env::guest::{Command, Guest};
+use crate::env::guest::{Command, Guest, GuestError};
 use crate::env::lines::Lines;
 use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter};
 use crate::env::readiness::{self, Patience};
@@ -49,8 +49,12 @@ pub struct AttachedMachine {
     host: Host,
     desktop: u32,
     guest: Guest,
-    /// Taken before the newest revert, since the server's start as far as that is known.
+    /// Taken since the server's start, as far as that is known.
     pictures: u32,
+    /// Those of them that the guest's own counter still has.
+    counted: u32,
+    /// `pictures` when it was last said that the server should be started anew.
+    told_at: u32,
     state: MachineState,
     reporter: Reporter,
 }
@@ -79,34 +83,56 @@ impl AttachedMachine {
             desktop,
             guest,
             pictures: 0,
+            counted: 0,
+            told_at: 0,
             state: MachineState::Off,
             reporter,
         })
     }
 
     async fn begin(&mut self) -> Result<(), String> {
-        let config = &self.shared.options.config;
+        let shared = self.shared.clone();
+        let config = &shared.options.config;
         let limit = Duration::from_secs_f64(config.revert_deadline_s);
         if config.revert_command.is_empty() {
             self.warn_once();
-            self.pictures = self.pictures.saturating_add(self.guest.screenshots());
-            if self.pictures >= MAX_PICTURES && self.guest.loses_clients() {
-                self.end_server().await?;
-                self.pictures = 0;
+            self.count_pictures();
+            let is_due = self.pictures >= MAX_PICTURES && self.guest.loses_clients();
+            if is_due && self.end_server().await {
+                self.begin_counting();
             }
         } else {
             self.run_revert_command(limit).await?;
-            self.pictures = 0;
+            self.begin_counting();
         }
         let patience = Patience {
             limit,
-            poll: self.shared.options.poll,
+            poll: shared.options.poll,
             probes: config.execute_probes,
             then: "given up, and the episode tried again",
             screen_keys: "env.attached.screen_width and env.attached.screen_height",
         };
         let ready = readiness::wait(&self.guest, &self.reporter, patience).await;
-        ready.map_err(|not_ready| not_ready.reason)
+        ready.map_err(|not_ready| not_ready.reason)?;
+        self.count_pictures();
+        // The guest counts an episode's own from here on.
+        self.guest.restarted();
+        self.counted = 0;
+        Ok(())
+    }
+
+    /// Adds what was taken since this was last done, in an episode or waiting for one in vain.
+    fn count_pictures(&mut self) {
+        let taken = self.guest.screenshots();
+        let new = taken.saturating_sub(self.counted);
+        self.pictures = self.pictures.saturating_add(new);
+        self.counted = taken;
+    }
+
+    /// The server is a new one.
+    fn begin_counting(&mut self) {
+        (self.pictures, self.told_at) = (0, 0);
+        self.counted = self.guest.screenshots();
     }
 
     async fn run_revert_command(&self, limit: Duration) -> Result<(), String> {
@@ -143,25 +169,59 @@ impl AttachedMachine {
     }
 
     /// Has the server started anew by its machine's systemd, which ends what it has opened as well:
-    /// right between two episodes, and only there. A server of no such unit would stay away, and is
-    /// left alone until it dies.
-    async fn end_server(&self) -> Result<(), String> {
-        let unit = self.guest.execute(&Command::shell(UNIT)).await;
-        let unit = unit.map_err(|error| with_causes(&error))?;
-        if unit.stdout.trim().is_empty() {
-            let warning = format!(
-                "{}: its server is no unit of systemd and dies of about 250 pictures, {} of which \
-                 are taken: start it anew",
-                self.name, self.pictures
-            );
-            tracing::warn!("{warning}");
-            self.reporter.tell(MachineNews::Said(warning));
-            return Ok(());
+    /// right between two episodes, and only there; whether it did. A server of no such unit would stay
+    /// away, and is left alone until it dies; one that does not answer is waited for as it is.
+    async fn end_server(&mut self) -> bool {
+        match self.ask_to_end().await {
+            Ok(true) => {
+                sleep(SERVER_END).await;
+                true
+            }
+            Ok(false) => {
+                self.tell_of_its_death();
+                false
+            }
+            Err(reason) => {
+                tracing::warn!(
+                    machine = self.name,
+                    reason,
+                    "its server is not asked to end"
+                );
+                false
+            }
         }
-        let ended = self.guest.launch(&Command::shell(END_SERVER)).await;
-        ended.map_err(|error| with_causes(&error))?;
-        sleep(SERVER_END).await;
-        Ok(())
+    }
+
+    /// Whether the server ends now, to be started anew; why it cannot be asked.
+    async fn ask_to_end(&self) -> Result<bool, String> {
+        let limit = self.guest.options().deadline;
+        let asking = async {
+            let unit = self.guest.execute(&Command::shell(UNIT)).await?;
+            let is_of_unit = !unit.stdout.trim().is_empty();
+            if is_of_unit {
+                self.guest.launch(&Command::shell(END_SERVER)).await?;
+            }
+            Ok::<_, GuestError>(is_of_unit)
+        };
+        match timeout(limit, asking).await {
+            Ok(answered) => answered.map_err(|error| with_causes(&error)),
+            Err(_) => Err(format!("no answer within {} s", limit.as_secs_f64())),
+        }
+    }
+
+    /// Says that nobody but an operator can start the server anew, after so many more pictures.
+    fn tell_of_its_death(&mut self) {
+        if self.pictures - self.told_at < MAX_PICTURES {
+            return;
+        }
+        self.told_at = self.pictures;
+        let warning = format!(
+            "{}: its server is no unit of systemd and dies of about 250 pictures, {} of which are \
+             taken: start it anew",
+            self.name, self.pictures
+        );
+        tracing::warn!("{warning}");
+        self.reporter.tell(MachineNews::Said(warning));
     }
 
     fn failed(&self, reason: String) -> EnvError {

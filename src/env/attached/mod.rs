@@ -127,6 +127,11 @@ impl Provider for Attached {
         let machine = AttachedMachine::new(self.shared.clone(), host.clone(), desktop, reporter)?;
         Ok(Box::new(machine))
     }
+
+    /// Those that it has taken: others may be another run's by now.
+    fn most(&self) -> Option<u32> {
+        u32::try_from(self.shared.hosts.len()).ok()
+    }
 }
 
 /// The key that says where machines are.

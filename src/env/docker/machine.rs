@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::net::TcpStream;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
 use super::Shared;
@@ -48,6 +49,9 @@ pub struct DockerMachine {
     live: Option<Live>,
     /// Whether the daemon may have something of ours.
     may_exist: bool,
+    /// Held while what a start that was given up has made is removed: what comes next bears the same
+    /// name, and would go with it.
+    leaving: Arc<Mutex<()>>,
     /// Asked before the first start, by mistake: answers that nobody is there.
     nobody: Guest,
     /// Why the last revert failed.
@@ -93,14 +97,29 @@ impl DockerMachine {
             owner,
             live: None,
             may_exist: false,
+            leaving: Arc::default(),
             nobody,
             broken: None,
             reporter,
         })
     }
 
-    /// Ends what there is of it and begins anew, on a disk that nobody has written to.
+    /// As `begin_anew`; what that has made is removed if nobody waits for it to the end.
     async fn begin(&mut self) -> Result<Live, String> {
+        let unfinished = Unfinished {
+            shared: self.shared.clone(),
+            owner: self.owner.clone(),
+            leaving: self.leaving.clone(),
+            reporter: self.reporter.clone(),
+            is_given_up: true,
+        };
+        let begun = self.begin_anew().await;
+        unfinished.finish();
+        begun
+    }
+
+    /// Ends what there is of it and begins anew, on a disk that nobody has written to.
+    async fn begin_anew(&mut self) -> Result<Live, String> {
         self.end().await?;
         let mut number = 1;
         loop {
@@ -187,9 +206,8 @@ impl DockerMachine {
         if !self.may_exist {
             return Ok(());
         }
-        let then = "asked again with the next episode";
-        self.reporter
-            .status(MachinePhase::Stopping, Some(STOP_LIMIT), then, "");
+        let _turn = self.leaving.lock().await;
+        tell_stopping(&self.reporter);
         self.shared.remove(&self.owner).await?;
         self.may_exist = false;
         Ok(())
@@ -205,6 +223,64 @@ impl DockerMachine {
             reason,
         }
     }
+}
+
+fn tell_stopping(reporter: &Reporter) {
+    let then = "asked again with the next episode";
+    reporter.status(MachinePhase::Stopping, Some(STOP_LIMIT), then, "");
+}
+
+/// A machine that is being started, by an episode that may be given up meanwhile.
+struct Unfinished {
+    shared: Arc<Shared>,
+    owner: Owner,
+    leaving: Arc<Mutex<()>>,
+    reporter: Reporter,
+    is_given_up: bool,
+}
+
+impl Unfinished {
+    /// Whoever waited has what came of it.
+    fn finish(mut self) {
+        self.is_given_up = false;
+    }
+}
+
+impl Drop for Unfinished {
+    /// Best effort, as with the machine itself.
+    fn drop(&mut self) {
+        if !self.is_given_up {
+            return;
+        }
+        // Where it is taken, what was there before is being removed, and nothing was made since.
+        if let Ok(turn) = self.leaving.clone().try_lock_owned() {
+            let reporter = Some(self.reporter.clone());
+            remove_later(&self.shared, &self.owner, Some(turn), reporter);
+        }
+    }
+}
+
+/// Removes what there is of a machine, where anybody is left to do so; else the next engine sweeps
+/// it. Tells the reporter, if there is one, when that begins and ends, and then lets the turn go.
+fn remove_later(
+    shared: &Arc<Shared>,
+    owner: &Owner,
+    turn: Option<OwnedMutexGuard<()>>,
+    reporter: Option<Reporter>,
+) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    let (shared, owner) = (shared.clone(), owner.clone());
+    reporter.iter().for_each(tell_stopping);
+    runtime.spawn(async move {
+        let removed = shared.remove(&owner).await;
+        let detail = removed.err().unwrap_or_default();
+        if let Some(reporter) = reporter {
+            reporter.status(MachinePhase::Off, None, "", &detail);
+        }
+        drop(turn);
+    });
 }
 
 /// The daemon's refusal to start something. An image or a disk that is not there stays away.
@@ -338,12 +414,8 @@ impl Machine for DockerMachine {
 impl Drop for DockerMachine {
     /// Best effort: what is left, the next engine sweeps.
     fn drop(&mut self) {
-        if !self.may_exist {
-            return;
-        }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (shared, owner) = (self.shared.clone(), self.owner.clone());
-            runtime.spawn(async move { shared.remove(&owner).await });
+        if self.may_exist {
+            remove_later(&self.shared, &self.owner, None, None);
         }
     }
 }

@@ -31,7 +31,7 @@ pub use sweep::Swept;
 use super::guest::GuestOptions;
 use super::machine::{Machine, Provider, Reporter};
 use super::{EnvError, MachineNeed, apart};
-use crate::config::DockerConfig;
+use crate::config::{AdmissionMode, DockerConfig, EnvConfig};
 use daemon::Daemon;
 use needs::{Grade, Need};
 use owner::Owner;
@@ -47,6 +47,8 @@ pub struct DockerOptions {
     pub run: String,
     /// Desktops that the run will have.
     pub desktops: usize,
+    /// What is done if there is too little memory for them.
+    pub admission: AdmissionMode,
     /// How the servers inside are asked.
     pub guest: GuestOptions,
     /// How long the daemon is waited for.
@@ -78,16 +80,17 @@ impl Host {
 
 impl DockerOptions {
     /// For a profile's desktops; `docker_host` is the variable of that name.
-    pub fn new(config: &DockerConfig, desktops: usize, docker_host: Option<&str>) -> Self {
+    pub fn new(env: &EnvConfig, docker_host: Option<&str>) -> Self {
         Self {
             socket: socket_of(docker_host),
             run: String::new(),
-            desktops,
-            guest: GuestOptions::new(config.screen()),
+            desktops: env.desktops,
+            admission: env.fleet.admission,
+            guest: GuestOptions::new(env.docker.screen()),
             deadlines: Deadlines::default(),
             poll: Duration::from_secs(1),
             host: Host::linux(),
-            config: config.clone(),
+            config: env.docker.clone(),
         }
     }
 }

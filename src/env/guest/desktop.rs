@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::settle::{Settle, is_black};
 use super::setup::{self, Moment, Stage};
 use super::trend::Trend;
-use super::upkeep::{Reverts, Upkeep};
+use super::upkeep::{Found, Reverts, Startup, Upkeep};
 use super::{Command, Guest, GuestError};
 use crate::env::{
     EnvError, Environment, Machine, Observation, Probe, ProbeBody, ProbeReply, RealDesktop,
@@ -136,12 +136,12 @@ pub struct GuestDesktop {
     pub(super) lost: Option<Lost>,
     /// What a run adds; none for whoever looks after it alone.
     pub(super) upkeep: Option<Upkeep>,
-    /// Whether its machine is starting, or did not come up.
-    pub(super) starting: bool,
+    /// How far its machine came in the newest reset.
+    pub(super) startup: Startup,
     /// Whether its machine stands still, or may do so.
     pub(super) frozen: bool,
-    /// Whether the cause of its loss was looked for.
-    pub(super) looked_past: bool,
+    /// What was found when the cause of its loss was looked for.
+    pub(super) found: Found,
     pub(super) trend: Trend,
     pub(super) reverts: Reverts,
 }
@@ -156,9 +156,9 @@ impl GuestDesktop {
             kept: BTreeMap::new(),
             lost: Some(Lost::Crashed),
             upkeep: None,
-            starting: false,
+            startup: Startup::default(),
             frozen: false,
-            looked_past: false,
+            found: Found::default(),
             trend: Trend::default(),
             reverts: Reverts::default(),
         }
@@ -186,6 +186,14 @@ impl GuestDesktop {
                 symptom: what.to_owned(),
             },
         })
+    }
+
+    /// A machine that has ended neither stops nor goes on, and has been told of.
+    fn check_not_ended(&self, what: &'static str) -> Result<(), EnvError> {
+        match self.lost {
+            Some(Lost::Ended { .. }) => self.check_usable(what),
+            _ => Ok(()),
+        }
     }
 
     /// Remembers what leaves the desktop in a state that nobody knows.
@@ -336,8 +344,8 @@ impl Environment for GuestDesktop {
         let began = Instant::now();
         self.lost = Some(Lost::Crashed);
         self.kept.clear();
-        self.looked_past = false;
-        self.starting = false;
+        self.found = Found::default();
+        self.startup = Startup::default();
         let typed = OsworldTask::read(task).map_err(faulty(task))?;
         // What can be refused is refused before the machine is touched.
         setup::check(&self.files, task, &typed)?;
@@ -417,19 +425,27 @@ impl Environment for GuestDesktop {
 
     async fn suspend(&mut self) -> Result<(), EnvError> {
         if self.upkeep.as_ref().is_none_or(|u| u.freeze_while_thinking) {
+            self.check_not_ended("a stop of its time")?;
             // Nobody knows what a call did that does not come back.
             self.frozen = true;
-            self.machine.suspend().await?;
+            let suspended = self.machine.suspend().await;
+            return self.unless_ended(suspended).await;
         }
         Ok(())
     }
 
     async fn wake(&mut self) -> Result<(), EnvError> {
-        self.unfreeze().await
+        self.check_not_ended("a start of its time")?;
+        let woken = self.unfreeze().await;
+        self.unless_ended(woken).await
     }
 
     fn failed_to_start(&self) -> bool {
-        self.starting
+        self.startup == Startup::Starting
+    }
+
+    fn came_up(&self) -> bool {
+        self.startup == Startup::Up
     }
 
     async fn diagnose(&mut self, symptom: &str) -> Option<EnvError> {

@@ -23,6 +23,8 @@ const INSPECTION_DEADLINE: Duration = Duration::from_secs(5);
 /// A machine's end is noticed by its server's silence first, and by whoever watches it soon after.
 const END_NOTICED: Duration = Duration::from_millis(500);
 const END_LOOKS: u32 = 10;
+/// What happens to a machine that is of no use any more.
+const NEXT: &str = "brought back before its next episode";
 /// Characters of a reason that a status tells.
 const MAX_REASON: usize = 300;
 
@@ -39,6 +41,30 @@ pub struct Upkeep {
     pub freeze_while_thinking: bool,
 }
 
+/// How far a machine came in a reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Startup {
+    /// It was not touched: the reset was refused, or waits for its turn.
+    #[default]
+    Untouched,
+    /// It is starting, or did not come up.
+    Starting,
+    /// It came up.
+    Up,
+}
+
+/// What was found below a desktop's failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nobody looked.
+    #[default]
+    Nothing,
+    /// The machine runs, and does not answer.
+    Silent,
+    /// The machine has ended.
+    Ended,
+}
+
 /// What was counted of a desktop's machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reverts {
@@ -50,10 +76,10 @@ impl GuestDesktop {
     /// Brings the machine to its clean state when it is its turn.
     pub(super) async fn revert(&mut self) -> Result<(), EnvError> {
         let _turn = self.turn().await?;
-        self.starting = true;
+        self.startup = Startup::Starting;
         let began = Instant::now();
         self.machine.revert().await?;
-        self.starting = false;
+        self.startup = Startup::Up;
         self.frozen = false;
         self.reverts.last = Some(began.elapsed());
         self.reverts.count += 1;
@@ -65,23 +91,21 @@ impl GuestDesktop {
         let Some(upkeep) = &self.upkeep else {
             return Ok(None);
         };
-        let queued = || {
-            let then = "given up, and the episode tried again";
-            let detail = "others start first";
-            let limit = Some(TURN_DEADLINE);
-            upkeep
-                .reporter
-                .status(MachinePhase::Queued, limit, then, detail);
-        };
+        let mut waiting = None;
+        let queued = || waiting = Some(InQueue::of(&upkeep.reporter));
         let turn = timeout(TURN_DEADLINE, upkeep.starts.turn(queued)).await;
-        turn.map(Some).map_err(|_| EnvError::Machine {
+        let turn = turn.map_err(|_| EnvError::Machine {
             machine: self.machine.name(),
             reason: format!(
                 "had no turn to start within {} s: raise env.fleet.parallel_starts or lower \
                  env.desktops",
                 TURN_DEADLINE.as_secs()
             ),
-        })
+        })?;
+        if let Some(waiting) = waiting {
+            waiting.has_turn();
+        }
+        Ok(Some(turn))
     }
 
     /// The error of a call, or of what lies below it: a machine that ended says why, one that is
@@ -103,10 +127,23 @@ impl GuestDesktop {
         error
     }
 
+    /// What came of stopping the machine's time or letting it go on: its end, if that is why it did
+    /// neither.
+    pub(super) async fn unless_ended(
+        &mut self,
+        done: Result<(), EnvError>,
+    ) -> Result<(), EnvError> {
+        let Err(error) = done else { return Ok(()) };
+        let ended = self.ended(true, &error.to_string()).await;
+        Err(ended.unwrap_or(error))
+    }
+
     /// As `explained`, for a call that is not the desktop's own or did not come back.
     pub(super) async fn cause(&mut self, symptom: &str) -> Option<EnvError> {
-        // A machine that starts says itself how far it is; what was looked at is seen.
-        if self.starting || self.looked_past || !self.machine_is_up() {
+        // A machine that starts says itself how far it is, one that waits for that is of an episode
+        // before, and what was looked at is seen.
+        let is_known = self.startup != Startup::Up || self.found != Found::Nothing;
+        if is_known || !self.machine_is_up() {
             return None;
         }
         let ended = self.ended(true, symptom).await;
@@ -135,16 +172,15 @@ impl GuestDesktop {
             let reason = on_one_line(&reason, MAX_REASON);
             let machine = self.machine.name();
             if let Some(upkeep) = &self.upkeep {
-                let then = "brought back before its next episode";
                 upkeep
                     .reporter
-                    .status(MachinePhase::Off, None, then, &reason);
+                    .status(MachinePhase::Off, None, NEXT, &reason);
             }
             self.lost = Some(Lost::Ended {
                 machine: machine.clone(),
                 reason: reason.clone(),
             });
-            self.looked_past = true;
+            self.found = Found::Ended;
             return Some(EnvError::Ended {
                 machine,
                 reason,
@@ -154,15 +190,15 @@ impl GuestDesktop {
         None
     }
 
-    /// Tells that the machine does not answer, and shows its screen where that can be.
+    /// Tells that the machine does not answer, and shows its screen where that can be. Nobody asks again
+    /// before `after_episode`, however long the episode goes on.
     async fn look_past(&mut self, symptom: &str) {
         let Some(upkeep) = &self.upkeep else { return };
-        self.looked_past = true;
+        self.found = Found::Silent;
         let then = "the episode ends, and the machine is brought back before its next one";
         let detail = on_one_line(symptom, MAX_REASON);
-        let limit = Some(PICTURE_DEADLINE);
         let reporter = &upkeep.reporter;
-        reporter.status(MachinePhase::Suspect, limit, then, &detail);
+        reporter.status(MachinePhase::Suspect, None, then, &detail);
         if let Ok(Some(picture)) = timeout(PICTURE_DEADLINE, self.machine.picture()).await {
             reporter.tell(MachineNews::Picture(picture));
         }
@@ -172,8 +208,12 @@ impl GuestDesktop {
     pub(super) async fn after_episode(&mut self) -> Option<String> {
         let upkeep = self.upkeep.clone()?;
         self.trend.episode_over(&upkeep.fleet);
+        let layers = self.layers().await;
+        if self.found == Found::Silent {
+            self.tell_whether_ready(&upkeep.reporter, &layers);
+        }
         let health = MachineHealth {
-            layers: self.layers().await,
+            layers,
             kind: on_one_line(&self.machine.kind(), 40),
             memory_mb: self.machine.memory_bytes().map(|bytes| bytes >> 20),
             act_ms: self.trend.newest_ms(),
@@ -183,6 +223,18 @@ impl GuestDesktop {
         };
         upkeep.reporter.tell(MachineNews::Health(health));
         self.trend.verdict(&upkeep.fleet)
+    }
+
+    /// What has become of a machine that did not answer, by its layers.
+    fn tell_whether_ready(&self, reporter: &Reporter, layers: &[LayerStatus]) {
+        let broken = layers.iter().find(|layer| !layer.is_up());
+        let why = match broken {
+            Some(layer) => format!("{}: {}", layer.layer, layer.error),
+            // Nobody asked the layers above.
+            None if self.frozen => "it stands still and does not go on".to_owned(),
+            None => return reporter.status(MachinePhase::Ready, None, "", ""),
+        };
+        reporter.status(MachinePhase::Off, None, NEXT, &why);
     }
 
     async fn layers(&self) -> Vec<LayerStatus> {
@@ -208,6 +260,39 @@ impl GuestDesktop {
             }
         }
         layers
+    }
+}
+
+/// A desktop that waits for its turn to start. Tells that it does not any more if it is dropped
+/// without one.
+struct InQueue<'a> {
+    reporter: &'a Reporter,
+    waits: bool,
+}
+
+impl<'a> InQueue<'a> {
+    /// Tells that it waits.
+    fn of(reporter: &'a Reporter) -> Self {
+        let then = "given up, and the episode tried again";
+        let limit = Some(TURN_DEADLINE);
+        reporter.status(MachinePhase::Queued, limit, then, "others start first");
+        Self {
+            reporter,
+            waits: true,
+        }
+    }
+
+    /// It starts, which its machine tells.
+    fn has_turn(mut self) {
+        self.waits = false;
+    }
+}
+
+impl Drop for InQueue<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.reporter.status(MachinePhase::Off, None, "", "");
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub enum GetterError {
         url: String,
     },
     /// A file of this machine cannot be read.
-    #[error("cannot read {path}")]
+    #[error("cannot read {path}: {source}")]
     File {
         /// Which.
         path: String,

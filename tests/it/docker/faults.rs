@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use arpo::env::docker::{Deadlines, Docker, DockerOptions, socket_of};
+use arpo::env::docker::needs::Grade;
+use arpo::env::docker::{Deadlines, Docker, DockerOptions, examine, socket_of};
 use arpo::env::{MachineState, Provider};
 use arpo::types::MachinePhase;
 
@@ -354,6 +355,33 @@ async fn what_is_missing_is_told_before_the_first_start() {
             assert!(reason.contains(part), "{reason}");
         }
         assert!(place.engine.asked("POST ").is_empty(), "{sets:?}");
+    }
+}
+
+#[tokio::test]
+async fn too_little_memory_is_a_warning_where_the_profile_wants_to_try() {
+    let table = [
+        ("refuse", Grade::Unmet),
+        ("warn", Grade::Limited),
+        ("off", Grade::Limited),
+    ];
+    for (admission, grade) in table {
+        let place = Place::new(Plan {
+            memory_gb: 7,
+            ..Plan::default()
+        });
+        let set = format!("env.fleet.admission={admission}");
+        let options = place.options(&[&set]);
+        let needs = examine(&options);
+        let memory = needs.iter().find(|need| need.name == "vm memory").unwrap();
+        assert_eq!(memory.grade, grade, "{admission}");
+        assert!(memory.found.contains("2 desktops of 4 GB"), "{memory:?}");
+        assert!(
+            memory.remedy.contains("set env.desktops to 1"),
+            "{memory:?}"
+        );
+        let is_opened = Docker::new(options).is_ok();
+        assert_eq!(is_opened, grade != Grade::Unmet, "{admission}");
     }
 }
 

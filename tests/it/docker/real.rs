@@ -164,7 +164,8 @@ async fn a_real_daemon_does_what_is_asked_of_it() {
     let docker_host = std::env::var("DOCKER_HOST").ok();
     let options = DockerOptions {
         poll: Duration::from_millis(50),
-        ..DockerOptions::new(&env.docker, 1, docker_host.as_deref())
+        desktops: 1,
+        ..DockerOptions::new(&env, docker_host.as_deref())
     };
 
     // What a dead engine left, a volume with it, and what is nobody's of ours.

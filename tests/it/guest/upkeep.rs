@@ -38,6 +38,8 @@ struct Shared {
     picture: Mutex<Option<Screenshot>>,
     /// Whether it does not come up.
     is_broken: AtomicBool,
+    /// Whether its time can neither be stopped nor go on.
+    is_stiff: AtomicBool,
     /// Reverts at the same time, and the most of them.
     reverting: AtomicUsize,
     most: AtomicUsize,
@@ -65,6 +67,12 @@ impl Seen {
             }
         }
         (statuses, pictures)
+    }
+
+    /// The phases of `told`.
+    fn phases(&self) -> Vec<MachinePhase> {
+        let statuses = self.told().0.into_iter();
+        statuses.map(|status| status.phase).collect()
     }
 
     fn health(&self) -> Option<MachineHealth> {
@@ -101,6 +109,18 @@ impl Seen {
             fleet,
             freeze_while_thinking: freeze,
         })
+    }
+}
+
+impl Watched {
+    fn bend(&self) -> Result<(), EnvError> {
+        if self.seen.0.is_stiff.load(Ordering::SeqCst) {
+            return Err(EnvError::Machine {
+                machine: self.name(),
+                reason: "the daemon says no".to_owned(),
+            });
+        }
+        Ok(())
     }
 }
 
@@ -156,11 +176,11 @@ impl Machine for Watched {
     }
     async fn suspend(&mut self) -> Result<(), EnvError> {
         self.seen.did("suspend");
-        Ok(())
+        self.bend()
     }
     async fn wake(&mut self) -> Result<(), EnvError> {
         self.seen.did("wake");
-        Ok(())
+        self.bend()
     }
     async fn close(&mut self) -> Result<(), EnvError> {
         Ok(())
@@ -301,11 +321,8 @@ fn check_failure((reply, ended, picture, (class, words), phases, pictures): Fail
         assert_eq!(status.phase, *phase, "{case}");
         assert!(status.detail.starts_with(detail), "{case}: {status:?}");
         assert!(!status.then.is_empty(), "{case}");
-        assert_eq!(
-            status.limit_ms.is_some(),
-            *phase == MachinePhase::Suspect,
-            "{case}"
-        );
+        // Nothing ends it before the next episode.
+        assert_eq!(status.limit_ms, None, "{case}");
     }
     // Every further call says the same, and looks at nothing again.
     let again = block_on(desktop.observe()).unwrap_err();
@@ -316,7 +333,50 @@ fn check_failure((reply, ended, picture, (class, words), phases, pictures): Fail
         "{case}"
     );
     assert!(block_on(desktop.diagnose("late")).is_none(), "{case}");
-    assert!(!desktop.failed_to_start(), "{case}");
+    assert!(
+        desktop.came_up() && !desktop.failed_to_start(),
+        "{case}: whatever came of it"
+    );
+    // All but one question is answered: whoever was silent is well. What was late is looked at, too,
+    // unless that is done.
+    block_on(desktop.inspect());
+    let expected: &[MachinePhase] = match phases.first() {
+        Some((MachinePhase::Suspect, _)) => &[MachinePhase::Ready],
+        Some(_) => &[],
+        None => &[MachinePhase::Suspect, MachinePhase::Ready],
+    };
+    assert_eq!(seen.phases(), expected, "{case}");
+}
+
+#[test]
+fn a_silent_machine_is_told_to_be_off_where_a_layer_does_not_work_after_the_episode() {
+    // The path that fails by then; why the machine has ended by then; what is told.
+    let table = [
+        ("/platform", None, "http: "),
+        ("/screenshot", None, "display: "),
+        ("", Some("it was killed"), "machine: it was killed"),
+    ];
+    for (broken, ended, says) in table {
+        let fails = Arc::new(AtomicBool::new(false));
+        let now = Arc::clone(&fails);
+        let server = server(move |request| match request.path() {
+            "/file" => Some(Reply::HangUp),
+            path if path == broken && now.load(Ordering::SeqCst) => Some(page()),
+            _ => None,
+        });
+        let seen = Seen::default();
+        let mut desktop = seen.desktop(&server, &Starts::new(1), fleet(), false);
+        block_on(desktop.reset(&task(&json!([])), 0)).unwrap();
+        block_on(desktop.probe(&file())).unwrap_err();
+        assert_eq!(seen.phases(), [MachinePhase::Suspect]);
+        fails.store(true, Ordering::SeqCst);
+        *seen.0.ended.lock().unwrap() = ended.map(str::to_owned);
+        block_on(desktop.inspect());
+        let status = seen.told().0.pop().unwrap();
+        assert_eq!((status.phase, status.limit_ms), (MachinePhase::Off, None));
+        assert!(status.detail.starts_with(says), "{status:?}");
+        assert!(!status.then.is_empty());
+    }
 }
 
 #[test]
@@ -332,8 +392,7 @@ fn a_call_that_never_came_back_is_looked_into_from_outside() {
         *seen.0.ended.lock().unwrap() = ended.map(str::to_owned);
         let cause = block_on(desktop.diagnose("action: late"));
         assert_eq!(cause.is_some(), ended.is_some());
-        let phases = seen.told().0.into_iter().map(|status| status.phase);
-        assert_eq!(phases.collect::<Vec<_>>(), [phase]);
+        assert_eq!(seen.phases(), [phase]);
     }
 }
 
@@ -345,7 +404,7 @@ fn what_a_task_asks_for_in_vain_is_not_the_machines_failure_to_start() {
     let mut desktop = seen.desktop(&failing, &Starts::new(1), fleet(), false);
     let error = block_on(desktop.reset(&task(&steps), 0)).unwrap_err();
     assert!(error.to_string().contains("config[0]"), "{error}");
-    assert!(!desktop.failed_to_start());
+    assert!(desktop.came_up() && !desktop.failed_to_start());
     // The machine ended under a step: that is the error's cause, and no failure to start either.
     *seen.0.ended.lock().unwrap() = Some("its disk is full".to_owned());
     let error = block_on(desktop.reset(&task(&steps), 0)).unwrap_err();
@@ -354,16 +413,20 @@ fn what_a_task_asks_for_in_vain_is_not_the_machines_failure_to_start() {
         words.starts_with("scripted 0: its disk is full (then: task t: config[0]"),
         "{words}"
     );
-    assert!(!desktop.failed_to_start());
+    assert!(desktop.came_up() && !desktop.failed_to_start());
     // This is one, until it comes up.
     *seen.0.ended.lock().unwrap() = None;
     seen.0.is_broken.store(true, Ordering::SeqCst);
     let error = block_on(desktop.reset(&task(&json!([])), 0)).unwrap_err();
     assert_eq!(error.to_string(), "scripted 0: no window manager");
-    assert!(desktop.failed_to_start());
+    assert!(desktop.failed_to_start() && !desktop.came_up());
+    // What is refused does not touch it, and says nothing of it.
+    let unknown = json!([{"type": "no such step", "parameters": {}}]);
+    block_on(desktop.reset(&task(&unknown), 0)).unwrap_err();
+    assert!(!desktop.failed_to_start() && !desktop.came_up());
     seen.0.is_broken.store(false, Ordering::SeqCst);
     block_on(desktop.reset(&task(&json!([])), 0)).unwrap();
-    assert!(!desktop.failed_to_start());
+    assert!(desktop.came_up() && !desktop.failed_to_start());
 }
 
 #[test]
@@ -462,6 +525,73 @@ fn a_machine_stands_still_only_where_that_is_wanted_and_a_reset_ends_it() {
         });
         assert_eq!(seen.calls(), expected, "{freeze}");
     }
+}
+
+#[test]
+fn a_machine_that_ends_while_its_time_is_stopped_is_named() {
+    let server = server(|_| None);
+    // Whether it is to stop, or to go on; why it ended, if it did.
+    for (stops, ended) in [
+        (true, None),
+        (true, Some("QEMU was killed")),
+        (false, None),
+        (false, Some("QEMU was killed")),
+    ] {
+        let case = format!("{stops} {ended:?}");
+        let seen = Seen::default();
+        let mut desktop = seen.desktop(&server, &Starts::new(1), fleet(), true);
+        block_on(desktop.reset(&task(&json!([])), 0)).unwrap();
+        if !stops {
+            block_on(desktop.suspend()).unwrap();
+        }
+        assert_eq!(seen.phases(), [], "{case}");
+        seen.0.is_stiff.store(true, Ordering::SeqCst);
+        *seen.0.ended.lock().unwrap() = ended.map(str::to_owned);
+        let done = block_on(async {
+            if stops {
+                desktop.suspend().await
+            } else {
+                desktop.wake().await
+            }
+        });
+        let error = done.unwrap_err();
+        let again = block_on(desktop.wake()).unwrap_err();
+        let no = "scripted 0: the daemon says no";
+        let (class, words) = match ended {
+            None => (ErrorClass::Reset, no.to_owned()),
+            Some(reason) => {
+                let words = format!("scripted 0: {reason} (then: {no})");
+                (ErrorClass::Crash, words)
+            }
+        };
+        assert_eq!((error.class(), again.class()), (class, class), "{case}");
+        assert_eq!(error.to_string(), words, "{case}");
+        // Once, however often it is to go on.
+        let told = seen.phases();
+        assert_eq!(told.len(), usize::from(ended.is_some()), "{case}");
+        assert!(told.iter().all(|phase| *phase == MachinePhase::Off));
+    }
+}
+
+#[test]
+fn who_gives_up_waiting_for_a_turn_is_not_queued_any_more() {
+    let server = server(|_| None);
+    let (seen, starts) = (Seen::default(), Starts::new(1));
+    let mut desktop = seen.desktop(&server, &starts, fleet(), false);
+    let task = task(&json!([]));
+    block_on(async {
+        let _turn = starts.turn(|| ()).await;
+        let resetting = desktop.reset(&task, 0);
+        let late = tokio::time::timeout(Duration::from_millis(50), resetting).await;
+        assert!(late.is_err());
+    });
+    // Its machine was not touched, and is of whoever was there before.
+    assert!(!desktop.failed_to_start() && !desktop.came_up());
+    assert!(block_on(desktop.diagnose("reset: late")).is_none());
+    assert_eq!(seen.phases(), [MachinePhase::Queued, MachinePhase::Off]);
+    block_on(desktop.reset(&task, 0)).unwrap();
+    assert!(desktop.came_up());
+    assert_eq!(seen.phases(), []);
 }
 
 #[test]
