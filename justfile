@@ -47,7 +47,7 @@ setup-vm:
 # Make the image of virtual machines in FOLDER, with LibreOffice Writer (0.9 GB, minutes)
 [group('set-up')]
 vm-image folder=".vm-image":
-    @.config/vm-image.sh {{ folder }}
+    @.config/vm-image.sh {{ quote(folder) }}
 
 # Build and test `arpo` alone, without libtorch, as on a laptop
 [group('work')]

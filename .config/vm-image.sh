@@ -5,8 +5,9 @@
 # image of this recipe; newer packages come when the folder is removed. Every failure ends in one
 # sentence that says what to do.
 set -euo pipefail
-# Names have one order everywhere.
+# Names have one order everywhere, and files are for others to read: machines have users of their own.
 export LC_ALL=C
+umask 022
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
 
@@ -64,7 +65,8 @@ download_kernel() {
     export APT_CONFIG=$MMDEBSTRAP_APT_CONFIG
     kernel=$(apt-cache show --no-all-versions linux-image-amd64 |
         sed -n 's/^Depends: \(linux-image-[^ ]*\).*/\1/p')
-    apt-get download -qq "$kernel"
+    # Apt's own user may not come here.
+    apt-get download -qq -o APT::Sandbox::User=root "$kernel"
     chmod 0644 "$kernel"_*.deb
     apt-cache show --no-all-versions "$kernel" | sed -n "s/^Version: /$kernel /p" >kernel-package
 }
@@ -119,7 +121,6 @@ inside() {
         exec mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -m 0 -N 200000 -U "$3" \
             -E lazy_itable_init=1,hash_seed="$3",root_owner=0:0 -d "$2" "$4"' \
         - "$root" "$scratch/tree" "$uuid" "$scratch/disk.ext4"
-    chmod 0666 "$scratch/disk.ext4"
     phase end
 }
 
@@ -164,6 +165,39 @@ check() {
         fail "$free_gb GB free, 6 GB are needed in $folder and in ${TMPDIR:-/tmp}: make room, or name another FOLDER or TMPDIR"
 }
 
+# make_scratch: sets `scratch`, where all is made.
+make_scratch() {
+    outer=$(mktemp -d "${TMPDIR:-/tmp}/arpo-image.XXXXXX")
+    trap 'rm -rf "$outer"' EXIT
+    scratch=$outer
+    [ "$(id -u)" -ne 0 ] || return 0
+    # The root of a user namespace, who makes most of it, is nobody we know: all may write there. But
+    # its name cannot be listed, and as in /tmp nobody follows a link that is another's.
+    chmod 0711 "$outer"
+    scratch=$(mktemp -d "$outer/XXXXXXXXXXXXXXXX")
+    chmod 1777 "$scratch"
+}
+
+# hold LOCK: until this script ends nobody does what this lock is for.
+hold() {
+    local held
+    exec {held}>>"$1"
+    flock -n "$held" ||
+        fail "an engine uses the machines of $folder: end it first, or name another FOLDER"
+}
+
+# remove_image: unless somebody uses it (src/env/qemu/snapshot.rs). Whoever wants a snapshot waits for
+# `snapshots/lock`, which stays, until the new image is there.
+remove_image() {
+    local lock
+    for lock in "$folder"/snapshots/{lock,*.lock}; do
+        [ ! -e "$lock" ] || hold "$lock"
+    done
+    rm -rf "$folder"/{image.json,disk.qcow2,vmlinux,initrd.cpio}
+    [ ! -d "$folder/snapshots" ] ||
+        find "$folder/snapshots" -mindepth 1 -maxdepth 1 ! -name lock -exec rm -rf {} +
+}
+
 main() {
     folder=.vm-image
     while [ $# -gt 0 ]; do
@@ -191,13 +225,10 @@ main() {
         options+=(--dpkgopt="path-exclude=$path" --dpkgopt="path-exclude=$path/*")
     done
 
-    scratch=$(mktemp -d "${TMPDIR:-/tmp}/arpo-image.XXXXXX")
-    trap 'rm -rf "$scratch"' EXIT
-    # The root of a user namespace is nobody we know.
-    chmod 0777 "$scratch"
+    remove_image
+    make_scratch
     touch -d '1 second ago' "$scratch/begun"
     export scratch SOURCE_DATE_EPOCH=$epoch
-    rm -rf "$folder"/{image.json,disk.qcow2,vmlinux,initrd.cpio,snapshots}
 
     echo "vm-image: making $folder, which takes minutes" >&2
     phase "${#packages[@]} packages and what they need"

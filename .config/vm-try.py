@@ -42,19 +42,26 @@ class Machine:
         folder.mkdir()
         overlay(folder / "overlay.qcow2", base)
         width, height = screen.split("x")
-        arguments = f"""-nodefaults -no-user-config -M pc -accel tcg,thread=multi,tb-size=256
-            -cpu Nehalem -smp 1 -m {memory_mb} -display none -no-reboot
-            -device virtio-vga,xres={width},yres={height},edid=on -device virtio-tablet-pci
-            -device virtio-keyboard-pci -device virtio-rng-pci -device virtio-serial-pci
-            -chardev socket,path={folder}/control,server=on,wait=off,id=control
-            -device virtserialport,chardev=control,name=arpo.control
-            -blockdev driver=qcow2,node-name=d0,discard=unmap,cache.no-flush=on,file.driver=file,file.filename={folder}/overlay.qcow2
-            -device virtio-blk-pci,drive=d0 -netdev user,id=n0,restrict=on
-            -device virtio-net-pci,netdev=n0,romfile=
-            -chardev file,path={folder}/serial,id=serial -serial chardev:serial
-            -qmp unix:{folder}/qmp,server=on,wait=off
-            -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
-            -kernel {image}/vmlinux -initrd {image}/initrd.cpio""".split()
+        # What lies in the folder that it runs in is named without it: such a name has no comma, and
+        # a socket's is short.
+        disk = "discard=unmap,cache.no-flush=on,file.driver=file,file.filename=overlay.qcow2"
+        arguments = ["-nodefaults", "-no-user-config", "-M", "pc"]
+        arguments += ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "Nehalem", "-smp", "1"]
+        arguments += ["-m", memory_mb, "-display", "none", "-no-reboot"]
+        arguments += ["-device", f"virtio-vga,xres={width},yres={height},edid=on"]
+        for device in ("virtio-tablet-pci", "virtio-keyboard-pci", "virtio-rng-pci"):
+            arguments += ["-device", device]
+        arguments += ["-device", "virtio-serial-pci"]
+        arguments += ["-chardev", "socket,path=control,server=on,wait=off,id=control"]
+        arguments += ["-device", "virtserialport,chardev=control,name=arpo.control"]
+        arguments += ["-blockdev", f"driver=qcow2,node-name=d0,{disk}"]
+        arguments += ["-device", "virtio-blk-pci,drive=d0"]
+        arguments += ["-netdev", "user,id=n0,restrict=on"]
+        arguments += ["-device", "virtio-net-pci,netdev=n0,romfile="]
+        arguments += ["-chardev", "file,path=serial,id=serial", "-serial", "chardev:serial"]
+        arguments += ["-qmp", "unix:qmp,server=on,wait=off", "-sandbox"]
+        arguments += ["on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"]
+        arguments += ["-kernel", str(image / "vmlinux"), "-initrd", str(image / "initrd.cpio")]
         arguments += ["-append", append]
         opened = []
         if incoming:
@@ -64,6 +71,7 @@ class Machine:
             self.process = subprocess.Popen(
                 # Nothing is left of a trial that is killed.
                 ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", *arguments],
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=words,
@@ -81,8 +89,13 @@ class Machine:
         end = time.monotonic() + COMMAND_S
         self.qmp = socket.socket(socket.AF_UNIX)
         self.qmp.settimeout(COMMAND_S)
-        while self.qmp.connect_ex(str(self.folder / "qmp")):
-            self.check(end, "QMP did not open")
+        at = os.open(self.folder, os.O_PATH)
+        try:
+            # As short, however long the folder's name is.
+            while self.qmp.connect_ex(f"/proc/self/fd/{at}/qmp"):
+                self.check(end, "QMP did not open")
+        finally:
+            os.close(at)
         self.lines = self.qmp.makefile("rb")
         self.lines.readline()
         self.ask("qmp_capabilities")

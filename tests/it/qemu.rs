@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arpo::config::{QemuConfig, Resolved};
 use arpo::env::guest::{Command, GuestOptions};
@@ -228,6 +228,12 @@ async fn an_episode_acts_is_seen_and_leaves_nothing() {
     assert!(phases.ends_with(&last), "{phases:?}");
 }
 
+/// How long a guest has run by its own clock.
+async fn uptime(machine: &dyn Machine) -> Duration {
+    let seconds = told(machine, "cut -d' ' -f1 /proc/uptime").await;
+    Duration::from_secs_f64(seconds.parse().unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_is_reached_and_frozen() {
     if !wanted("a_machine_is_reached_and_frozen") {
@@ -255,13 +261,18 @@ async fn a_machine_is_reached_and_frozen() {
     assert_eq!(told(machine.as_ref(), "ls /tmp/kept").await, "/tmp/kept");
 
     // Time that stands still.
-    let uptime = "cut -d. -f1 /proc/uptime";
+    let frozen = Duration::from_secs(5);
+    let began = Instant::now();
+    let before = uptime(machine.as_ref()).await;
     machine.suspend().await.unwrap();
     assert_eq!(machine.state(), MachineState::Running);
     assert_eq!(heard.phases().last(), Some(&MachinePhase::Frozen));
+    tokio::time::sleep(frozen).await;
     machine.wake().await.unwrap();
     assert_eq!(heard.phases().last(), Some(&MachinePhase::Ready));
-    told(machine.as_ref(), uptime).await;
+    let passed = uptime(machine.as_ref()).await.saturating_sub(before);
+    let wall = began.elapsed();
+    assert!(passed + frozen / 2 < wall, "{passed:?} of {wall:?}");
     machine.close().await.unwrap();
 }
 

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::arguments::{self, Disk, Files, Hardware, Processor};
 use super::image::Image;
 use super::running::follow;
+use super::serial::Progress;
 use super::vm::{Launch, Vm, open};
 use crate::config::{Accelerator, QemuConfig};
-use crate::env::sandbox::State;
+use crate::env::sandbox::{State, await_end};
 use crate::store::{Durability, LockHolder, write_whole};
 
 /// What KVM is reached by.
@@ -22,6 +23,9 @@ const KVM: &str = "/dev/kvm";
 
 /// For the trial: a guest on a processor needs a second.
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// How long it holds that no guest started: a busy machine is no broken one.
+const FAILURE_HOLDS_S: i64 = 600;
 
 /// The last stage of a guest that is started for a trial.
 const LAST_STAGE: &str = "probe";
@@ -33,7 +37,7 @@ pub(super) struct Choice {
     pub(super) why: String,
 }
 
-/// How a trial came out, written down: it holds until the next boot.
+/// How a trial came out, written down: a success holds until the next boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Verdict {
     /// The host's boot.
@@ -44,6 +48,24 @@ struct Verdict {
     image: String,
     works: bool,
     told: String,
+    /// When it was found, seconds since 1970; 0 where that was not written down.
+    #[serde(default)]
+    found_s: i64,
+}
+
+impl Verdict {
+    /// Whether it still says something about a machine like this.
+    fn holds(&self, boot: &str, qemu: &str, image: &str, now_s: i64) -> bool {
+        let is_of_this = (&*self.boot, &*self.qemu, &*self.image) == (boot, qemu, image);
+        let age_s = now_s.saturating_sub(self.found_s);
+        is_of_this && (self.works || (0..FAILURE_HOLDS_S).contains(&age_s))
+    }
+}
+
+/// What came of a guest that was started for a trial.
+enum Trial {
+    Works,
+    Fails(String),
 }
 
 /// /dev/kvm, opened.
@@ -79,7 +101,7 @@ pub(super) async fn choose(
     }
 }
 
-/// Whether a guest runs on KVM, by a trial of this boot.
+/// Whether a guest runs on KVM, by a trial of this boot. One that could not begin is no trial.
 async fn verdict(
     config: &QemuConfig,
     image: &Image,
@@ -88,25 +110,27 @@ async fn verdict(
 ) -> Result<String, String> {
     let path = state.root().join("accelerator.json");
     let boot = LockHolder::this_process().boot;
-    let known = known(&path)
-        .filter(|known| (&*known.boot, &*known.qemu, &*known.image) == (&*boot, qemu, &*image.key));
+    let now_s = || jiff::Timestamp::now().as_second();
+    let known = known(&path).filter(|known| known.holds(&boot, qemu, &image.key, now_s()));
     let verdict = if let Some(verdict) = known {
         verdict
     } else {
         let begun = Instant::now();
-        let tried = try_guest(config, image, state).await;
+        let trial = try_guest(config, image, state).await;
+        let trial = trial.map_err(|reason| format!("{KVM} could not be tried: {reason}"))?;
         let verdict = Verdict {
             boot,
             qemu: qemu.to_owned(),
             image: image.key.clone(),
-            works: tried.is_ok(),
-            told: match tried {
-                Ok(()) => {
+            works: matches!(trial, Trial::Works),
+            told: match trial {
+                Trial::Works => {
                     let took = begun.elapsed().as_secs_f64();
                     format!("a guest started on {KVM} in {took:.1} s")
                 }
-                Err(reason) => format!("no guest starts on {KVM}: {reason}"),
+                Trial::Fails(reason) => format!("no guest starts on {KVM}: {reason}"),
             },
+            found_s: now_s(),
         };
         let text = serde_json::to_vec(&verdict).expect("strings are always JSON");
         if let Err(error) = write_whole(&path, &text, Durability::Process) {
@@ -124,8 +148,9 @@ fn known(path: &Path) -> Option<Verdict> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
 
-/// Starts a kernel on KVM that ends when it has got as far as its modules.
-async fn try_guest(config: &QemuConfig, image: &Image, state: &State) -> Result<(), String> {
+/// Starts a kernel on KVM that ends when it has got as far as its modules. Fails where there was no
+/// slot, no sandbox or no QEMU to start it in.
+async fn try_guest(config: &QemuConfig, image: &Image, state: &State) -> Result<Trial, String> {
     let deadline = Instant::now() + LIMIT;
     let hardware = Hardware {
         processor: Processor::Kvm,
@@ -151,12 +176,77 @@ async fn try_guest(config: &QemuConfig, image: &Image, state: &State) -> Result<
         fresh: None,
     };
     let vm = Vm::launch(launch, &slot, deadline).await?;
+    let trial = match run_guest(&vm, deadline).await {
+        Ok(()) => Trial::Works,
+        Err(reason) => Trial::Fails(reason),
+    };
+    await_end(vm.kill(), "qemu trial").await;
+    Ok(trial)
+}
+
+async fn run_guest(vm: &Vm, deadline: Instant) -> Result<(), String> {
     vm.go_on().await?;
     let mut progress = vm.progress();
-    let outcome = follow(&mut progress, &vm, deadline, |now| {
-        (now.stage == LAST_STAGE).then_some(())
-    });
-    let outcome = outcome.await;
-    vm.kill().await;
-    outcome
+    let is_there = |now: &Progress| (now.stage == LAST_STAGE).then_some(());
+    follow(&mut progress, vm, deadline, is_there).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_S: i64 = 1_700_000_000;
+
+    fn verdict(works: bool, found_s: i64) -> Verdict {
+        Verdict {
+            boot: "boot".to_owned(),
+            qemu: "10.0".to_owned(),
+            image: "image".to_owned(),
+            works,
+            told: String::new(),
+            found_s,
+        }
+    }
+
+    #[test]
+    fn a_success_holds_until_the_next_boot_and_a_failure_for_a_while() {
+        let cases = [
+            (true, NOW_S, true),
+            (true, NOW_S - 1_000_000, true),
+            (true, 0, true),
+            (false, NOW_S, true),
+            (false, NOW_S - FAILURE_HOLDS_S + 1, true),
+            (false, NOW_S - FAILURE_HOLDS_S, false),
+            (false, 0, false),
+            // The clock was set back.
+            (false, NOW_S + 1, false),
+            (false, i64::MIN, false),
+        ];
+        for (works, found_s, holds) in cases {
+            let verdict = verdict(works, found_s);
+            let held = verdict.holds("boot", "10.0", "image", NOW_S);
+            assert_eq!(held, holds, "{verdict:?}");
+            for other in [
+                verdict.holds("another", "10.0", "image", NOW_S),
+                verdict.holds("boot", "10.1", "image", NOW_S),
+                verdict.holds("boot", "10.0", "another", NOW_S),
+            ] {
+                assert!(!other, "{verdict:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_read_as_it_was_written_also_before_it_had_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("accelerator.json");
+        assert_eq!(known(&path), None);
+        let written = verdict(false, NOW_S);
+        let mut json = serde_json::to_value(&written).unwrap();
+        fs::write(&path, json.to_string()).unwrap();
+        assert_eq!(known(&path), Some(written));
+        json.as_object_mut().unwrap().remove("found_s");
+        fs::write(&path, json.to_string()).unwrap();
+        assert_eq!(known(&path), Some(verdict(false, 0)));
+    }
 }

@@ -3,8 +3,9 @@
 //!
 //! The guest's system need not be ours: `arpo` brings its loader and its libraries along.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,7 +44,11 @@ pub(super) fn write(image: &Image, arpo: &Path, token: &str, path: &Path) -> Res
         archive.add(&format!("arpo/lib/{name}"), PROGRAM, &bytes);
     }
     archive.add("arpo/token", SECRET, token.as_bytes());
-    let write = |mut file: File| file.write_all(&archive.finish());
+    let write = |mut file: File| {
+        file.write_all(&archive.finish())?;
+        // Opened again by the slot's user, whatever our umask.
+        file.set_permissions(Permissions::from_mode(0o444))
+    };
     File::create(path).and_then(write).map_err(failed(path))
 }
 
@@ -244,7 +249,6 @@ mod tests {
 
     #[test]
     fn a_program_runs_without_what_is_not_loaded() {
-        use std::os::unix::fs::PermissionsExt;
         let ours = std::env::current_exe().unwrap();
         let whole = fs::read(&ours).unwrap();
         let count = whole.len();
@@ -253,7 +257,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
         fs::write(&path, part).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         let output = Command::new(&path).arg("--help").output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let program = fs::read(&path).unwrap();
@@ -265,6 +269,26 @@ mod tests {
                 .any(|library| library.ends_with("libc.so.6"))
         );
         assert!(libraries.iter().any(|library| library.ends_with(LOADER)));
+    }
+
+    #[test]
+    fn all_may_read_what_a_guest_starts_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let about = r#"{"format": 1, "key": "image", "append": ""}"#;
+        let files = [
+            ("disk.qcow2", ""),
+            ("vmlinux", ""),
+            ("initrd.cpio", "image"),
+        ];
+        for (name, text) in files.into_iter().chain([("image.json", about)]) {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let image = Image::open(folder.path()).unwrap();
+        let path = folder.path().join("initrd");
+        write(&image, &std::env::current_exe().unwrap(), "token", &path).unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(b"image\0\0\x00070701"));
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o444);
     }
 
     #[test]

@@ -4,19 +4,22 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::task::JoinHandle;
+use futures::future::join_all;
 
 use super::Shared;
 use super::running::Running;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
 use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter};
-use crate::env::sandbox::{Slot, retired, slot_of};
+use crate::env::sandbox::{ENDING, Slot, Spare, await_end, retired, slot_of};
 use crate::types::osworld::PlaceholderValues;
 use crate::types::{MachineHealth, MachinePhase, Screenshot};
 
 /// Times a machine is restored before its desktop is given up.
 const TRIES: u32 = 2;
+
+/// What comes after a start that took too long.
+const THEN: &str = "killed, and another restored";
 
 /// `Machine` of the provider `qemu`.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ pub struct QemuMachine {
     slot: Arc<Mutex<Slot>>,
     live: Option<Running>,
     /// The next one, restored while nobody waits for it.
-    spare: Option<JoinHandle<Result<Running, String>>>,
+    spare: Spare<Running>,
     /// Asked before the first start, by mistake: answers that nobody is there.
     nobody: Guest,
     /// Why the last revert failed.
@@ -61,7 +64,7 @@ impl QemuMachine {
             shared,
             slot: Arc::new(Mutex::new(slot)),
             live: None,
-            spare: None,
+            spare: Spare::none(),
             nobody,
             broken: None,
             reporter,
@@ -76,29 +79,21 @@ impl QemuMachine {
 
     /// The machine that waits, if it came up and still answers.
     async fn take_spare(&mut self) -> Option<Running> {
-        let spare = self.spare.take()?;
-        if !spare.is_finished() {
-            let limit = Duration::from_secs_f64(self.shared.options.config.restore_deadline_s);
-            let then = "killed, and another restored";
+        let limit = self.restore_limit();
+        let is_waited_for = self.spare.is_starting();
+        if is_waited_for {
             let detail = "the one that was begun before";
             self.reporter
-                .status(MachinePhase::Restoring, Some(limit), then, detail);
+                .status(MachinePhase::Restoring, Some(limit), THEN, detail);
         }
-        let running = match spare.await {
-            Ok(Ok(running)) => running,
-            Ok(Err(reason)) => {
-                tracing::warn!(machine = self.name, reason, "the spare did not come up");
-                return None;
+        let Some(running) = self.spare.take(limit, &self.name).await else {
+            if is_waited_for {
+                self.tell_stopping();
             }
-            Err(error) => {
-                tracing::warn!(machine = self.name, %error, "the spare was not started");
-                return None;
-            }
+            return None;
         };
-        let limit = Duration::from_secs_f64(self.shared.options.config.restore_deadline_s);
-        let then = "killed, and another restored";
         self.reporter
-            .status(MachinePhase::Checking, Some(limit), then, "");
+            .status(MachinePhase::Checking, Some(limit), THEN, "");
         let woken = async {
             running.vm.go_on().await?;
             running.vm.wake_guest().await?;
@@ -108,10 +103,22 @@ impl QemuMachine {
             Ok(()) => Some(running),
             Err(reason) => {
                 tracing::warn!(machine = self.name, reason, "the spare is not well");
-                running.vm.kill().await;
+                self.tell_stopping();
+                await_end(running.vm.kill(), &self.name).await;
                 None
             }
         }
+    }
+
+    fn restore_limit(&self) -> Duration {
+        Duration::from_secs_f64(self.shared.options.config.restore_deadline_s)
+    }
+
+    /// Tells of an end, also of one between two starts: what comes after it is waited for anew.
+    fn tell_stopping(&self) {
+        let limit = Some(ENDING);
+        self.reporter
+            .status(MachinePhase::Stopping, limit, "left to the kernel", "");
     }
 
     /// Waits for what all are restored from.
@@ -122,7 +129,7 @@ impl QemuMachine {
             self.reporter
                 .status(MachinePhase::Preparing, None, "", detail);
         }
-        // Outside of the turn of starts, which it would hold for minutes.
+        // Within the turn to start (`env::guest`): those that have none yet could not start either.
         self.shared.snapshot(&self.reporter).await.map(drop)
     }
 
@@ -131,13 +138,23 @@ impl QemuMachine {
         loop {
             match restore(&self.shared, &self.slot, &self.reporter).await {
                 Ok(running) => return Ok(running),
-                Err(reason) if tries == TRIES => return Err(reason),
+                Err(reason) if tries == TRIES => return Err(self.with_way_out(reason)),
                 Err(reason) => {
                     tracing::warn!(machine = self.name, reason, tries, "did not start");
+                    self.tell_stopping();
                 }
             }
             tries += 1;
         }
+    }
+
+    /// Why no start came to anything. What is wrong may be the snapshot; gone, it is made anew.
+    fn with_way_out(&self, reason: String) -> String {
+        let Some(snapshot) = self.shared.snapshot.get() else {
+            return reason;
+        };
+        let folder = snapshot.folder().display();
+        format!("{reason} (if that goes on, end the run and remove its snapshot, {folder})")
     }
 
     fn start_spare(&mut self) {
@@ -154,7 +171,7 @@ impl QemuMachine {
             running.vm.stop().await?;
             Ok(running)
         };
-        self.spare = Some(tokio::spawn(starting));
+        self.spare.begin(starting);
     }
 
     fn running(&self, what: &'static str) -> Result<&Running, EnvError> {
@@ -203,9 +220,7 @@ impl Machine for QemuMachine {
         // The one before is of no use any more, whatever comes of its successor.
         let before = self.live.take();
         let ending = before.map(|running| {
-            let limit = Some(Duration::from_secs(2));
-            self.reporter
-                .status(MachinePhase::Stopping, limit, "left to the kernel", "");
+            self.tell_stopping();
             tokio::spawn(running.vm.kill())
         });
         let next = match self.take_spare().await {
@@ -252,8 +267,8 @@ impl Machine for QemuMachine {
 
     async fn restart_server(&mut self) -> Result<(), EnvError> {
         let running = self.running("a restart of its server")?;
-        let limit = Duration::from_secs_f64(self.shared.options.config.restore_deadline_s);
-        let restarted = running.restart_server(Instant::now() + limit).await;
+        let deadline = Instant::now() + self.restore_limit();
+        let restarted = running.restart_server(deadline).await;
         restarted.map_err(|reason| self.failed(reason))
     }
 
@@ -309,29 +324,15 @@ impl Machine for QemuMachine {
     }
 
     async fn close(&mut self) -> Result<(), EnvError> {
-        let limit = Some(Duration::from_secs(2));
-        self.reporter
-            .status(MachinePhase::Stopping, limit, "left to the kernel", "");
-        if let Some(spare) = self.spare.take() {
-            // One that is still starting is killed by being dropped.
-            spare.abort();
-            if let Ok(Ok(spare)) = spare.await {
-                spare.vm.kill().await;
-            }
-        }
-        if let Some(live) = self.live.take() {
-            live.vm.kill().await;
-        }
+        self.tell_stopping();
+        let (spare, live) = (&mut self.spare, self.live.take());
+        let ending = async {
+            let machines = [spare.end().await, live].into_iter().flatten();
+            join_all(machines.map(|running| running.vm.kill())).await;
+        };
+        await_end(ending, &self.name).await;
         self.broken = None;
         self.reporter.status(MachinePhase::Off, None, "", "");
         Ok(())
-    }
-}
-
-impl Drop for QemuMachine {
-    fn drop(&mut self) {
-        if let Some(spare) = self.spare.take() {
-            spare.abort();
-        }
     }
 }

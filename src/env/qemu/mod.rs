@@ -21,6 +21,7 @@ mod initrd;
 mod lines;
 mod machine;
 pub mod needs;
+mod once;
 mod picture;
 mod qmp;
 mod running;
@@ -48,6 +49,7 @@ use crate::config::QemuConfig;
 use accelerator::Choice;
 use arguments::{Hardware, Processor};
 use image::Image;
+use once::Once;
 use snapshot::Snapshot;
 
 /// Memory of QEMU itself, its translations included.
@@ -95,8 +97,8 @@ struct Shared {
     spares: Semaphore,
     /// Found by the first who needs it.
     basis: OnceCell<Basis>,
-    /// Made by the first who needs it.
-    snapshot: OnceCell<Snapshot>,
+    /// Made by the first who needs it, or in vain for all who waited for it.
+    snapshot: Once<Snapshot>,
 }
 
 /// What snapshots depend on.
@@ -148,7 +150,7 @@ impl Qemu {
             options,
             state,
             basis: OnceCell::new(),
-            snapshot: OnceCell::new(),
+            snapshot: Once::new(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -221,7 +223,7 @@ impl Shared {
     async fn snapshot(&self, voice: &Reporter) -> Result<(&Basis, &Snapshot), String> {
         let basis = self.basis().await?;
         let make = || snapshot::ensure(basis, &self.options, &self.state, voice);
-        let snapshot = self.snapshot.get_or_try_init(make).await?;
+        let snapshot = self.snapshot.get_or_make(make).await?;
         Ok((basis, snapshot))
     }
 }

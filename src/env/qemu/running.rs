@@ -59,12 +59,8 @@ impl Running {
         };
         let vm = Vm::launch(launch, slot, deadline).await?;
         let mut layers = vec![layer("machine", started.elapsed())];
-        voice.status(
-            MachinePhase::Restoring,
-            Some(left(deadline)),
-            THEN,
-            "memory",
-        );
+        // The same phase, whose age goes on: so does its limit.
+        voice.status(MachinePhase::Restoring, Some(limit), THEN, "memory");
         let begun = Instant::now();
         vm.load(deadline).await?;
         vm.go_on().await?;

@@ -7,8 +7,9 @@
 //! IMAGE/snapshots/KEY/          initrd, overlay.qcow2, memory, fresh.qcow2, snapshot.json
 //! ```
 //!
-//! The key changes with the image, `arpo`, QEMU, and the machine that QEMU is told to build: restored
-//! by another, memory is garbage.
+//! The key changes with the image, `arpo`, QEMU, the machine that QEMU is told to build, and with
+//! KVM this host: restored by another, memory is garbage. `.config/vm-image.sh` holds all of the
+//! locks while it makes the image anew.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -22,12 +23,13 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::{self, Disk, Files, Processor};
+use super::image::Image;
 use super::running::{Running, follow, layer};
 use super::vm::{Launch, Vm, open, open_written};
 use super::{Basis, QemuOptions, initrd};
 use crate::env::guest::is_black;
 use crate::env::machine::Reporter;
-use crate::env::sandbox::{Slot, State};
+use crate::env::sandbox::{Slot, State, await_end};
 use crate::store::{Durability, write_whole};
 use crate::types::{MachinePhase, ScreenSize};
 
@@ -73,6 +75,11 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
+    /// Where it lies.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// What the guest's kernel started with.
     pub(super) fn initrd(&self) -> PathBuf {
         self.folder.join("initrd")
@@ -131,25 +138,22 @@ pub(super) async fn ensure(
     let store = basis.image.snapshots();
     let key = key(basis);
     let patience = Duration::from_secs_f64(options.config.boot_deadline_s) + SAVING;
-    let unusable = |error: io::Error| {
-        format!(
-            "snapshots cannot be kept in {}: {error}: name an image in a folder of yours with \
-             env.qemu.image",
-            store.display()
-        )
-    };
+    let unusable = |error: io::Error| unusable(&store, &error);
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&store)
         .map_err(unusable)?;
-    voice.status(
-        MachinePhase::Preparing,
-        Some(patience),
-        "given up",
-        "waits for its turn",
-    );
-    let _turn = turn(&store.join("lock"), patience).await?;
+    // To wait and to begin is one phase, whose age and limit are both counted from here.
+    let tell = |detail: &str| {
+        let limit = Some(patience + SAVING);
+        voice.status(MachinePhase::Preparing, limit, "given up", detail);
+    };
+    tell("waits for its turn");
+    let _turn = turn(&store, patience).await?;
+    if Image::open(store.parent().unwrap_or(&store))?.key != basis.image.key {
+        return Err("its image was made anew meanwhile: start the run again".to_owned());
+    }
     let held = lock_file(&store.join(format!("{key}.lock"))).map_err(unusable)?;
     flock(&held, FlockOperation::LockShared).map_err(|error| unusable(error.into()))?;
     if let Err(error) = prune(&store, basis) {
@@ -174,6 +178,7 @@ pub(super) async fn ensure(
     let slot = state
         .take()
         .map_err(|error| format!("cannot take a slot: {error}"))?;
+    tell("what it starts with");
     let made = make(basis, options, &Mutex::new(slot), voice, &draft, &key).await;
     let kept = made.and_then(|()| fs::rename(&draft, &folder).map_err(unusable));
     if let Err(reason) = kept {
@@ -195,12 +200,6 @@ async fn make(
 ) -> Result<(), String> {
     let begun = Instant::now();
     let token = format!("{:032x}", rand::random::<u128>());
-    voice.status(
-        MachinePhase::Preparing,
-        Some(SAVING),
-        "given up",
-        "what it starts with",
-    );
     let initrd = draft.join("initrd");
     let (image, arpo) = (basis.image.clone(), options.arpo.clone());
     let (secret, path) = (token.clone(), initrd.clone());
@@ -267,7 +266,6 @@ async fn boot(
     let limit = Duration::from_secs_f64(options.config.boot_deadline_s);
     let (begun, deadline) = (Instant::now(), Instant::now() + limit);
     let tell = |detail: &str| {
-        let limit = limit.saturating_sub(begun.elapsed());
         voice.status(
             MachinePhase::Booting,
             Some(limit),
@@ -324,7 +322,7 @@ async fn try_out(
     let tried = Running::restore(basis, snapshot, options, slot, voice).await;
     let running = tried.map_err(|reason| format!("its snapshot cannot be restored: {reason}"))?;
     let picture = running.vm.picture().await;
-    running.vm.kill().await;
+    await_end(running.vm.kill(), "qemu snapshot").await;
     let picture = picture.map_err(|reason| format!("its snapshot has no picture: {reason}"))?;
     if picture.size() != basis.hardware.screen {
         let ScreenSize { width, height } = picture.size();
@@ -382,6 +380,11 @@ fn keep(from: &Path, to: &Path, name: &str, most: u64) -> Result<u64, String> {
 
 /// A name that changes with what the snapshot depends on.
 fn key(basis: &Basis) -> String {
+    key_on(basis, &host())
+}
+
+/// The same on a host with a processor and a kernel.
+fn key_on(basis: &Basis, host: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());
@@ -392,7 +395,7 @@ fn key(basis: &Basis) -> String {
     }
     add(basis.hardware.processor.name());
     if basis.hardware.processor == Processor::Kvm {
-        add(&host_processor());
+        add(host);
     }
     basis
         .hardware
@@ -402,20 +405,31 @@ fn key(basis: &Basis) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// The processor of this host, which guests on it see.
-fn host_processor() -> String {
+/// What guests on this host's processor see of it, and the kernel that runs them.
+fn host() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let is_it = |line: &&str| line.starts_with("model name") || line.starts_with("flags");
     let mut lines: Vec<&str> = text.lines().filter(is_it).collect();
     lines.sort_unstable();
     lines.dedup();
-    lines.join("\n")
+    let host = rustix::system::uname();
+    let kernel = host.release().to_string_lossy();
+    format!("{}\n{kernel}", lines.join("\n"))
 }
 
-/// Waits for a lock that another engine may hold for as long as it makes a snapshot.
-async fn turn(path: &Path, patience: Duration) -> Result<File, String> {
-    let shown = path.display();
-    let lock = lock_file(path).map_err(|error| format!("{shown}: {error}"))?;
+/// Why snapshots cannot be kept in a folder, and what to do.
+fn unusable(store: &Path, error: &io::Error) -> String {
+    format!(
+        "snapshots cannot be kept in {}: {error}: name an image in a folder of yours with \
+         env.qemu.image",
+        store.display()
+    )
+}
+
+/// Waits for the lock that another engine may hold for as long as it makes a snapshot.
+async fn turn(store: &Path, patience: Duration) -> Result<File, String> {
+    let path = store.join("lock");
+    let lock = lock_file(&path).map_err(|error| unusable(store, &error))?;
     let deadline = Instant::now() + patience;
     loop {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -425,11 +439,12 @@ async fn turn(path: &Path, patience: Duration) -> Result<File, String> {
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(format!(
-                    "another engine has held {shown} for {} s",
+                    "another engine has held {} for {} s",
+                    path.display(),
                     patience.as_secs()
                 ));
             }
-            Err(error) => return Err(format!("{shown}: {error}")),
+            Err(error) => return Err(unusable(store, &error.into())),
         }
     }
 }
@@ -478,7 +493,6 @@ fn prune(store: &Path, basis: &Basis) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::env::qemu::arguments::Hardware;
-    use crate::env::qemu::image::Image;
 
     fn basis(change: impl FnOnce(&mut Basis)) -> Basis {
         let folder = tempfile::tempdir().unwrap();
@@ -523,6 +537,14 @@ mod tests {
         assert_eq!(keys[0], key(&basis(|basis| basis.why.push('x'))));
         keys.sort_unstable();
         assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "{keys:?}");
+        // So does a host, for guests that run on its processor.
+        for (processor, is_same) in [(Processor::Tcg, true), (Processor::Kvm, false)] {
+            let basis = basis(|basis| basis.hardware.processor = processor);
+            let keys = ["6.1.0-42", "6.12.0"].map(|host| key_on(&basis, host));
+            assert_eq!(keys[0] == keys[1], is_same, "{processor:?}");
+        }
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        assert!(host().ends_with(kernel.trim()), "{}", host());
         // What ends where is told apart, too.
         let moved = |basis: &mut Basis| (basis.arpo, basis.qemu) = ("arpo1".into(), "0.0".into());
         assert_ne!(key(&basis(|_| {})), key(&basis(moved)));
@@ -570,6 +592,20 @@ mod tests {
                 Some(part) => assert!(opened.unwrap_err().contains(part)),
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_turn_is_one_engines_and_has_to_be_possible() {
+        let store = tempfile::tempdir().unwrap();
+        let held = turn(store.path(), Duration::ZERO).await.unwrap();
+        let told = turn(store.path(), Duration::ZERO).await.unwrap_err();
+        assert!(told.starts_with("another engine has held "), "{told}");
+        drop(held);
+        turn(store.path(), Duration::ZERO).await.unwrap();
+        let none = store.path().join("none");
+        let told = turn(&none, Duration::ZERO).await.unwrap_err();
+        assert!(told.contains(&none.display().to_string()), "{told}");
+        assert!(told.contains("env.qemu.image"), "{told}");
     }
 
     #[test]

@@ -31,6 +31,9 @@ const RUN: &str = "run/arpo";
 /// How often a starting sandbox is looked at.
 const POLL: Duration = Duration::from_millis(10);
 
+/// How long what was killed may take to be gone before it is left to the kernel.
+pub const ENDING: Duration = Duration::from_secs(10);
+
 /// Most that is kept of what a sandbox says of itself, bytes.
 const MAX_SAID: usize = 2048;
 
@@ -331,11 +334,18 @@ pub fn slot_of(slot: &Mutex<Slot>) -> std::sync::MutexGuard<'_, Slot> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Waits for the end of what was killed, but not for ever: the kernel may hold a process.
+pub async fn await_end<T>(ending: impl Future<Output = T>, machine: &str) {
+    if tokio::time::timeout(ENDING, ending).await.is_err() {
+        tracing::warn!(machine, limit = ?ENDING, "what was killed is not gone in time");
+    }
+}
+
 /// Waits for the end of what ran in a slot before, and strikes it out there.
 pub async fn retired(ending: Option<JoinHandle<()>>, slot: &Mutex<Slot>, machine: &str) {
     if let Some(ending) = ending {
         // Fails where its task panicked, which has dropped and thus killed it.
-        let _ = ending.await;
+        await_end(ending, machine).await;
     }
     if let Err(error) = slot_of(slot).forget_ended() {
         tracing::warn!(machine, %error, "owner.json is not up to date");

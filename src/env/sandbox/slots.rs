@@ -21,12 +21,13 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,9 @@ const MAX_ROUNDS: u32 = 20;
 /// one program into the next has no environment for a moment.
 const QUIET_ROUNDS: u32 = 3;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
+
+/// How deep a folder is looked into for parts that are closed to us.
+const MAX_DEPTH: u32 = 64;
 
 /// A process, told from a later one of the same number by its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +160,8 @@ impl State {
         let number = number.expect("a folder holds fewer names than there are numbers");
         let folder = folder(&number);
         DirBuilder::new().mode(0o711).create(&folder)?;
+        // Whatever our umask: the slot's user passes through.
+        fs::set_permissions(&folder, Permissions::from_mode(0o711))?;
         // For us alone: whoever could open it could hold it.
         let lock = OpenOptions::new()
             .write(true)
@@ -176,14 +182,16 @@ impl State {
     }
 
     /// Removes what dead owners left: their processes, then their folders. Those of the living
-    /// stay.
+    /// stay, and what cannot be removed.
     pub fn sweep(&self) -> io::Result<()> {
         let _turn = self.turn()?;
         for entry in fs::read_dir(self.root.join("slots"))? {
-            match sweep_slot(&entry?.path()) {
+            let folder = entry?.path();
+            if let Err(error) = sweep_slot(&folder)
                 // Its owner was quicker.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                outcome => outcome?,
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(slot = %folder.display(), %error, "not swept");
             }
         }
         Ok(())
@@ -209,7 +217,7 @@ fn sweep_slot(folder: &Path) -> io::Result<()> {
     let lock = match File::open(folder.join("lock")) {
         Ok(lock) => lock,
         // Its owner died between the folder and the lock.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::remove_dir_all(folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return remove(folder),
         Err(error) => return Err(error),
     };
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -225,7 +233,40 @@ fn sweep_slot(folder: &Path) -> io::Result<()> {
         kill_marked(&owner.mark);
         tracing::info!(slot = %folder.display(), "swept what process {} left", owner.engine.pid);
     }
-    fs::remove_dir_all(folder)
+    remove(folder)
+}
+
+/// Removes a folder, also where a program closed parts of it to us.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(&handle_of(CWD, folder)?, MAX_DEPTH);
+            fs::remove_dir_all(folder)
+        }
+        outcome => outcome,
+    }
+}
+
+/// Gives us all rights to a folder and to those in it, as far as they are ours.
+fn open_up(folder: &OwnedFd, depth: u32) {
+    // By handles alone: a name may have become a link to somewhere else.
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    // Fails where it is not ours, which who removes it is told then.
+    let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
+    if depth == 0 {
+        return;
+    }
+    for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+        if let Ok(inner) = handle_of(folder, Path::new(&entry.file_name())) {
+            open_up(&inner, depth - 1);
+        }
+    }
+}
+
+/// A folder's handle; a link is none.
+fn handle_of(at: impl AsFd, name: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(at, name, flags, Mode::empty())?)
 }
 
 /// A slot that this process owns; given back, folder and all, when dropped.
@@ -312,14 +353,14 @@ impl SlotFolder {
 impl Drop for SlotFolder {
     fn drop(&mut self) {
         // What is left of it then goes with its slot.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = remove(&self.0);
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         // What is left of it then, the next sweep removes.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = remove(&self.folder);
     }
 }
 
@@ -352,4 +393,66 @@ fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
          your own",
         path.display()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_slots_user_passes_through_its_folder_and_nobody_else_lists_it() {
+        let root = tempfile::tempdir().unwrap();
+        let state = State::open(root.path()).unwrap();
+        let mut slot = state.take().unwrap();
+        assert_eq!(mode_of(&slot.folder), 0o711);
+        let folder = slot.new_folder().unwrap();
+        assert_eq!(mode_of(folder.path()), 0o700);
+    }
+
+    #[test]
+    fn what_cannot_be_swept_keeps_no_engine_from_starting() {
+        let root = tempfile::tempdir().unwrap();
+        let state = State::open(root.path()).unwrap();
+        let slot = |number: &str| root.path().join("slots").join(number);
+        // No folder, so that even root finds no lock in it.
+        fs::write(slot("0"), "").unwrap();
+        fs::create_dir(slot("1")).unwrap();
+        fs::write(slot("1").join("lock"), "").unwrap();
+        fs::create_dir(slot("2")).unwrap();
+        let ours = state.take().unwrap();
+        State::open(root.path()).unwrap();
+        let mut left = state.taken().unwrap();
+        left.sort_unstable();
+        assert_eq!(left, [0, ours.number()]);
+    }
+
+    #[test]
+    fn closed_folders_are_opened_up_and_no_link_is_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (slot, other) = (root.path().join("slot"), root.path().join("other"));
+        let closed = slot.join("a").join("b");
+        fs::create_dir_all(&closed).unwrap();
+        fs::write(closed.join("file"), "").unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, closed.join("link")).unwrap();
+        let change = |path: &Path, mode: u32| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        change(&other, 0o500);
+        change(&closed, 0);
+        change(&slot.join("a"), 0);
+        open_up(&handle_of(CWD, &slot).unwrap(), MAX_DEPTH);
+        assert_eq!(mode_of(&slot.join("a")), 0o700);
+        assert_eq!(mode_of(&closed), 0o700);
+        assert_eq!(mode_of(&other), 0o500);
+        change(&closed, 0);
+        remove(&slot).unwrap();
+        assert!(!slot.exists() && other.exists());
+    }
 }

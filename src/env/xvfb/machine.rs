@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::task::JoinHandle;
+use futures::future::join_all;
 
 use super::Shared;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
 use crate::env::machine::{Connection, Machine, MachineState, Reporter};
 use crate::env::sandbox::bubblewrap::command;
-use crate::env::sandbox::{Ready, Sandbox, Slot, Socket, retired, slot_of};
+use crate::env::sandbox::{Ready, Sandbox, Slot, Socket, Spare, await_end, retired, slot_of};
 use crate::types::MachinePhase;
 use crate::types::osworld::PlaceholderValues;
 
@@ -36,7 +36,7 @@ pub struct XvfbMachine {
     slot: Arc<Mutex<Slot>>,
     live: Option<Running>,
     /// The next one, started while nobody waits for it.
-    spare: Option<JoinHandle<Result<Running, String>>>,
+    spare: Spare<Running>,
     /// Asked before the first start, by mistake: answers that nobody is there.
     nobody: Guest,
     /// Why the last revert failed.
@@ -79,7 +79,7 @@ impl XvfbMachine {
             shared,
             slot: Arc::new(Mutex::new(slot)),
             live: None,
-            spare: None,
+            spare: Spare::none(),
             nobody,
             broken: None,
             reporter,
@@ -92,19 +92,8 @@ impl XvfbMachine {
     }
 
     /// The sandbox that waits, if it came up and still answers.
-    async fn take_spare(&mut self) -> Option<Running> {
-        let started = self.spare.take()?.await;
-        let running = match started {
-            Ok(Ok(running)) => running,
-            Ok(Err(reason)) => {
-                tracing::warn!(machine = self.name, reason, "the spare did not come up");
-                return None;
-            }
-            Err(error) => {
-                tracing::warn!(machine = self.name, %error, "the spare was not started");
-                return None;
-            }
-        };
+    async fn take_spare(&mut self, limit: Duration) -> Option<Running> {
+        let running = self.spare.take(limit, &self.name).await?;
         match running.check().await {
             Ok(()) => Some(running),
             Err(reason) => {
@@ -134,7 +123,7 @@ impl XvfbMachine {
         }
         let (shared, slot) = (self.shared.clone(), self.slot.clone());
         let starting = async move { Running::start(&shared, &slot).await };
-        self.spare = Some(tokio::spawn(starting));
+        self.spare.begin(starting);
     }
 
     fn running(&self, what: &'static str) -> Result<&Running, EnvError> {
@@ -220,12 +209,14 @@ impl Machine for XvfbMachine {
         let config = &self.shared.options.config;
         let limit = Duration::from_secs_f64(config.start_deadline_s) * TRIES;
         let then = "given up, and the episode tried again";
+        // One that was begun before may come to nothing before others are tried.
+        let waits = if self.spare.is_starting() { 2 } else { 1 };
         self.reporter
-            .status(MachinePhase::Starting, Some(limit), then, "");
+            .status(MachinePhase::Starting, Some(limit * waits), then, "");
         // The one before is of no use any more, whatever comes of its successor.
         let before = self.live.take();
         let ending = before.map(|running| tokio::spawn(running.sandbox.kill()));
-        let next = match self.take_spare().await {
+        let next = match self.take_spare(limit).await {
             Some(running) => Ok(running),
             None => self.start().await,
         };
@@ -311,26 +302,14 @@ impl Machine for XvfbMachine {
 
     /// Idle applications hardly take any time.
     async fn close(&mut self) -> Result<(), EnvError> {
-        if let Some(spare) = self.spare.take() {
-            // One that is still starting is killed by being dropped.
-            spare.abort();
-            if let Ok(Ok(spare)) = spare.await {
-                spare.sandbox.kill().await;
-            }
-        }
-        if let Some(live) = self.live.take() {
-            live.sandbox.kill().await;
-        }
+        let (spare, live) = (&mut self.spare, self.live.take());
+        let ending = async {
+            let machines = [spare.end().await, live].into_iter().flatten();
+            join_all(machines.map(|running| running.sandbox.kill())).await;
+        };
+        await_end(ending, &self.name).await;
         self.broken = None;
         self.reporter.status(MachinePhase::Off, None, "", "");
         Ok(())
-    }
-}
-
-impl Drop for XvfbMachine {
-    fn drop(&mut self) {
-        if let Some(spare) = self.spare.take() {
-            spare.abort();
-        }
     }
 }

@@ -276,6 +276,8 @@ async fn a_machine_that_does_not_come_up_says_why() {
         panic!("{:?}", machine.state());
     };
     assert!(told.ends_with(&reason), "{told}: {reason}");
+    // What to remove should the snapshot be what is wrong.
+    assert!(told.contains("/snapshots/"), "{told}");
     let status = heard.last_status();
     assert_eq!((status.phase, &status.detail), (MachinePhase::Off, &reason));
     assert!(heard.phases().contains(&MachinePhase::Restoring));
