@@ -48,7 +48,11 @@ use Fate::{Dark, Ends, Hangs, Recovers, Slow};
 
 /// With a full disk last, where the machine has no more to lose.
 const FAULTS: [(Cause, Fate); 12] = [
-    (Script("kill -9 $(pgrep -f 'arpo guest')"), Recovers),
+    // By a pattern that the script's own command line does not match.
+    (
+        Script("kill -9 $(pgrep -f '[a]rpo guest'); touch /tmp/killed"),
+        Recovers,
+    ),
     (Sent(Signal::STOP), Slow),
     (
         Script("for i in 1 2 3; do (while :; do :; done) & done; sleep 600"),
@@ -173,9 +177,19 @@ async fn check(desktop: &mut GuestDesktop, fate: &Fate, heard: &Heard, what: &st
         }
         Recovers => {
             let guest = machine_of(desktop).guest();
+            // Who finds the file is answered by the server after.
+            let was_killed = Command::shell("test -e /tmp/killed");
             let again = async {
-                while let Err(error) = guest.screenshot().await {
-                    assert_eq!(error.class(), ErrorClass::Crash, "{what}: {error}");
+                loop {
+                    if let Err(error) = guest.screenshot().await {
+                        assert_eq!(error.class(), ErrorClass::Crash, "{what}: {error}");
+                    } else if guest
+                        .execute(&was_killed)
+                        .await
+                        .is_ok_and(|it| it.returncode == 0)
+                    {
+                        return;
+                    }
                 }
             };
             in_time(what, again).await;
