@@ -460,7 +460,7 @@ fn check_vm_memory(env: &EnvConfig) -> Check {
     }
 }
 
-/// What runs the guests' instructions, by a trial of at most 20 s where nobody has tried since the
+/// What runs the guests' instructions, by a trial of at most 20 s where none still holds since the
 /// boot.
 fn check_accelerator(config: &QemuConfig) -> Check {
     const NAME: &str = "accelerator";

@@ -76,7 +76,7 @@ pub(super) fn open_kvm() -> Result<OwnedFd, String> {
         .map_err(|error| format!("{KVM} does not open: {error}"))
 }
 
-/// What runs guests here, as the profile wants it. Tries it, where nobody has since the boot.
+/// What runs guests here, as the profile wants it. Tries it, where no trial since the boot still holds.
 pub(super) async fn choose(
     config: &QemuConfig,
     image: &Image,
