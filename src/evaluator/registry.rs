@@ -57,7 +57,7 @@ const fn native(cases: usize) -> Carrier {
 pub const CARRIED: &[(PartKind, &str, Carrier)] = &[
     (PartKind::Setup, "activate_window", native(8)),
     (PartKind::Setup, "change_wallpaper", native(6)),
-    (PartKind::Setup, "chrome_close_tabs", native(10)),
+    (PartKind::Setup, "chrome_close_tabs", native(11)),
     (PartKind::Setup, "chrome_open_tabs", native(8)),
     (PartKind::Setup, "close_window", native(8)),
     (PartKind::Setup, "command", native(12)),

@@ -5,14 +5,14 @@
 //! it by anything but an address, whence the host that is named here.
 
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
@@ -24,6 +24,14 @@ pub const CHROME_PORT: u16 = 9222;
 
 /// For one answer.
 const DEADLINE: Duration = Duration::from_secs(15);
+
+/// For a page to go once it is closed.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// For the first tab of a Chrome that was just launched, which answers before it has one.
+const FIRST_TAB: Duration = Duration::from_secs(2);
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Bytes of the answer that names the WebSocket.
 const MAX_VERSION_BYTES: usize = 64 << 10;
@@ -126,8 +134,8 @@ impl Browser {
     }
 
     /// Opens a page in a tab of its own and waits until it has loaded, or failed to. After `limit`
-    /// it is left as it is.
-    pub async fn open(&mut self, url: &str, limit: Duration) -> Result<(), CdpError> {
+    /// it is left as it is. Gives what Chrome calls it.
+    pub async fn open(&mut self, url: &str, limit: Duration) -> Result<String, CdpError> {
         let blank = json!({"url": "about:blank"});
         let created = self.ask("Target.createTarget", blank, None).await?;
         let target = json!({"targetId": created["targetId"], "flatten": true});
@@ -150,21 +158,46 @@ impl Browser {
         match timeout(limit, loading).await {
             Ok(Err(CdpError::Refused { told, .. })) => {
                 tracing::warn!(url, told, "Chrome does not open a page");
-                Ok(())
             }
-            Ok(result) => result,
-            Err(_) => {
-                tracing::warn!(url, ?limit, "a page goes on loading");
-                Ok(())
+            Ok(result) => result?,
+            Err(_) => tracing::warn!(url, ?limit, "a page goes on loading"),
+        }
+        Ok(text(&created["targetId"]))
+    }
+
+    /// The first page but one, soon; none where there is no other.
+    pub async fn first_but(&mut self, id: &str) -> Result<Option<Page>, CdpError> {
+        let began = Instant::now();
+        loop {
+            let pages = self.pages().await?;
+            let first = pages.into_iter().find(|page| page.id != id);
+            if first.is_some() || began.elapsed() > FIRST_TAB {
+                return Ok(first);
             }
+            sleep(BETWEEN_LOOKS).await;
         }
     }
 
-    /// Closes a page.
+    /// Closes a page and waits until it is gone, for Chrome says yes before. One that asks whether
+    /// it may be left stays. A Chrome that ends with its last page is gone, too.
     pub async fn close(&mut self, page: &Page) -> Result<(), CdpError> {
         let target = json!({"targetId": page.id});
         self.ask("Target.closeTarget", target, None).await?;
-        Ok(())
+        let began = Instant::now();
+        loop {
+            let pages = match self.pages().await {
+                Err(CdpError::Broken { .. }) => return Ok(()),
+                pages => pages?,
+            };
+            if pages.iter().all(|other| other.id != page.id) {
+                return Ok(());
+            }
+            if began.elapsed() > CLOSING {
+                tracing::warn!(url = page.url, "a page does not close");
+                return Ok(());
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
     }
 
     /// Asks one thing of the browser, or of the page of a session.

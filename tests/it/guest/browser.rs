@@ -19,23 +19,30 @@ pub struct FakeChrome {
 struct Pages {
     /// By number: what a page is called, and its address.
     open: Vec<(usize, String)>,
+    /// Those that it begins with, until they are there.
+    coming: Vec<String>,
+    /// How often it is asked for its pages until they are.
+    late: u32,
+    /// Numbers of those that are closed and still told of once.
+    closing: Vec<usize>,
     made: usize,
     /// Connections that are refused before one is taken.
     deaf: usize,
 }
 
 impl FakeChrome {
-    /// With these pages. It refuses the first `deaf` connections.
-    pub fn start(urls: &[String], deaf: usize) -> Self {
+    /// With these pages, once it has been asked for them so often. It refuses the first `deaf`
+    /// connections.
+    pub fn start(urls: &[String], late: u32, deaf: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let mut pages = Pages {
+            late,
             deaf,
+            coming: urls.to_vec(),
             ..Pages::default()
         };
-        for url in urls {
-            pages.add(url);
-        }
+        pages.come();
         let pages = Arc::new(Mutex::new(pages));
         let served = Arc::clone(&pages);
         std::thread::spawn(move || super::block_on(listen(listener, served)));
@@ -45,7 +52,9 @@ impl FakeChrome {
     /// The addresses of its pages, sorted.
     pub fn left(&self) -> Vec<String> {
         let pages = self.pages.lock().unwrap();
-        let mut urls: Vec<String> = pages.open.iter().map(|(_, url)| url.clone()).collect();
+        let ended = pages.has_ended();
+        let open = pages.open.iter().filter(|_| !ended).map(|(_, url)| url);
+        let mut urls: Vec<String> = open.chain(&pages.coming).cloned().collect();
         urls.sort();
         urls
     }
@@ -55,6 +64,21 @@ impl Pages {
     fn add(&mut self, url: &str) {
         self.open.push((self.made, url.to_owned()));
         self.made += 1;
+    }
+
+    fn come(&mut self) {
+        if self.late > 0 {
+            return;
+        }
+        for url in std::mem::take(&mut self.coming) {
+            self.add(&url);
+        }
+    }
+
+    /// Its last page was closed.
+    fn has_ended(&self) -> bool {
+        let closed = |(number, _): &(usize, String)| self.closing.contains(number);
+        self.coming.is_empty() && !self.closing.is_empty() && self.open.iter().all(closed)
     }
 
     fn answer(&mut self, question: &Value) -> Result<Value, &'static str> {
@@ -67,12 +91,17 @@ impl Pages {
         let target = number("page-", &parameters["targetId"]);
         match question["method"].as_str().unwrap() {
             "Target.getTargets" => {
+                self.late = self.late.saturating_sub(1);
+                self.come();
                 let mut targets =
                     vec![json!({"targetId": "w", "type": "service_worker", "url": "x"})];
                 targets.extend(self.open.iter().map(|(number, url)| {
                     json!({"targetId": format!("page-{number}"), "type": "page", "url": url,
                         "title": ""})
                 }));
+                for closed in std::mem::take(&mut self.closing) {
+                    self.open.retain(|(number, _)| *number != closed);
+                }
                 Ok(json!({"targetInfos": targets}))
             }
             "Target.createTarget" => {
@@ -83,7 +112,7 @@ impl Pages {
                 Ok(json!({"sessionId": format!("session-{}", target.unwrap())}))
             }
             "Target.closeTarget" => {
-                self.open.retain(|(number, _)| Some(*number) != target);
+                self.closing.extend(target);
                 Ok(json!({"success": true}))
             }
             "Page.navigate" => {
@@ -158,7 +187,13 @@ async fn converse(mut stream: TcpStream, pages: Arc<Mutex<Pages>>) {
             continue;
         };
         let question: Value = serde_json::from_str(&text).unwrap();
-        let answered = pages.lock().unwrap().answer(&question);
+        let answered = {
+            let mut pages = pages.lock().unwrap();
+            if pages.has_ended() {
+                return;
+            }
+            pages.answer(&question)
+        };
         let mut answer = match &answered {
             Ok(result) => json!({"id": question["id"], "result": result}),
             Err(told) => json!({"id": question["id"], "error": {"message": told}}),

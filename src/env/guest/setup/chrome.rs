@@ -10,11 +10,13 @@ impl Stage<'_> {
     /// Opens pages; the tab that Chrome began with goes once the first is open.
     pub(super) async fn open_tabs(&self, urls: &[String]) -> Result<(), StepError> {
         let mut browser = self.browser().await?;
-        let before = browser.pages().await?;
         for (i, url) in urls.iter().enumerate() {
-            browser.open(url, self.options.chrome.load).await?;
-            if let (0, Some(first)) = (i, before.first()) {
-                browser.close(first).await?;
+            let opened = browser.open(url, self.options.chrome.load).await?;
+            if i > 0 {
+                continue;
+            }
+            if let Some(first) = browser.first_but(&opened).await? {
+                browser.close(&first).await?;
             }
         }
         Ok(())
