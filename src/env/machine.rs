@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use scopeguard::{ScopeGuard, guard};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::EnvError;
@@ -169,6 +170,22 @@ impl Reporter {
             detail: detail.to_owned(),
         }));
     }
+
+    /// Something begins, and `over` ends it. Tells that the machine is off if this is dropped
+    /// before: it was given up.
+    pub(super) fn begun(&self) -> Begun {
+        guard(self.clone(), |reporter| {
+            reporter.status(MachinePhase::Off, None, "", "");
+        })
+    }
+}
+
+/// Something that is under way, and may be given up.
+pub(super) type Begun = ScopeGuard<Reporter, fn(Reporter)>;
+
+/// It was not given up; what came of it is told by who began it.
+pub(super) fn over(begun: Begun) {
+    ScopeGuard::into_inner(begun);
 }
 
 impl std::fmt::Debug for Reporter {

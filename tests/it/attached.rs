@@ -12,9 +12,10 @@ use arpo::env::guest::GuestOptions;
 use arpo::env::{Machine, MachineState, Provider, Reporter};
 use arpo::types::MachinePhase as P;
 
+use crate::docker::doctor;
 use crate::docker::engine::Guest;
-use crate::docker::{Heard, doctor, reason_of};
 use crate::loopback;
+use crate::machines::{Heard, reason_of, tells_that_its_start_is_given_up};
 
 /// A machine's server, and what it was asked.
 struct Server {
@@ -284,7 +285,9 @@ async fn a_machine_that_does_not_answer_is_told_by_its_layer() {
         assert_eq!(answers.len(), 1);
         assert!(answers[0].broken.is_some(), "{says}");
         let provider = Attached::new(wanted).unwrap();
-        let mut machine = provider.machine(0, Reporter::silent()).unwrap();
+        let heard = Heard::default();
+        let mut machine = provider.machine(0, heard.reporter()).unwrap();
+        tells_that_its_start_is_given_up(machine.as_mut(), &heard);
         let reason = reason_of(machine.revert().await.unwrap_err());
         assert!(reason.contains(says), "{reason}");
     }

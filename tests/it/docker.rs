@@ -10,17 +10,16 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arpo::config::Resolved;
 use arpo::env::docker::{Docker, DockerOptions, Host};
 use arpo::env::guest::GuestOptions;
-use arpo::env::{EnvError, Machine, MachineNews, MachineState, Provider, Reporter};
+use arpo::env::{Machine, MachineState, Provider, Reporter};
 use arpo::types::MachinePhase as P;
-use arpo::types::{MachinePhase, MachineStatus};
 use serde_json::{Value, json};
 
+use crate::machines::Heard;
 use engine::{Engine, Plan};
 
 /// A folder with the daemon's socket and a disk image.
@@ -83,53 +82,10 @@ fn write_disk(path: &Path) {
     file.set_len(1 << 30).unwrap();
 }
 
-/// What a machine told of itself.
-#[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Mutex<Vec<MachineNews>>>);
-
-impl Heard {
-    pub(crate) fn reporter(&self) -> Reporter {
-        let heard = self.0.clone();
-        Reporter::new(0, Arc::new(move |_, news| heard.lock().unwrap().push(news)))
-    }
-
-    pub(crate) fn statuses(&self) -> Vec<MachineStatus> {
-        let heard = self.0.lock().unwrap();
-        let statuses = heard.iter().filter_map(|news| match news {
-            MachineNews::Status(status) => Some(status.clone()),
-            _ => None,
-        });
-        statuses.collect()
-    }
-
-    /// Each phase once, as they followed one another.
-    pub(crate) fn phases(&self) -> Vec<MachinePhase> {
-        let mut phases: Vec<_> = self.statuses().iter().map(|it| it.phase).collect();
-        phases.dedup();
-        phases
-    }
-
-    pub(crate) fn said(&self) -> Vec<String> {
-        let heard = self.0.lock().unwrap();
-        let said = heard.iter().filter_map(|news| match news {
-            MachineNews::Said(line) => Some(line.clone()),
-            _ => None,
-        });
-        said.collect()
-    }
-}
-
 /// Waits for what has to come about, however long that takes.
 pub(crate) async fn until(what: impl Fn() -> bool) {
     while !what() {
         tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-pub(crate) fn reason_of(error: EnvError) -> String {
-    match error {
-        EnvError::Machine { reason, .. } => reason,
-        other => panic!("{other}"),
     }
 }
 
@@ -374,8 +330,8 @@ async fn a_start_that_is_given_up_leaves_nothing_and_takes_nothing_of_the_next()
         let heard = Heard::default();
         let mut machine = place.provider(&[]).machine(0, heard.reporter()).unwrap();
         give_up_starting(&place, machine.as_mut()).await;
+        assert_eq!(heard.last_status().phase, P::Off);
         until(|| place.engine.ids().is_empty()).await;
-        until(|| heard.phases().ends_with(&[P::Stopping, P::Off])).await;
         // And again, while what was given up is still being removed.
         for _ in 0..3 {
             give_up_starting(&place, machine.as_mut()).await;

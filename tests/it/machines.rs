@@ -1,8 +1,67 @@
 //! What tests do with machines of any provider.
 
-use arpo::env::Machine;
+use std::sync::{Arc, Mutex};
+
 use arpo::env::guest::{Command, Output};
+use arpo::env::{EnvError, Machine, MachineNews, Reporter};
+use arpo::types::{MachinePhase, MachineStatus};
+use futures::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What a machine told of itself.
+#[derive(Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<MachineNews>>>);
+
+impl Heard {
+    pub(crate) fn reporter(&self) -> Reporter {
+        let heard = self.0.clone();
+        Reporter::new(0, Arc::new(move |_, news| heard.lock().unwrap().push(news)))
+    }
+
+    pub(crate) fn statuses(&self) -> Vec<MachineStatus> {
+        let heard = self.0.lock().unwrap();
+        let statuses = heard.iter().filter_map(|news| match news {
+            MachineNews::Status(status) => Some(status.clone()),
+            _ => None,
+        });
+        statuses.collect()
+    }
+
+    /// Its newest status.
+    pub(crate) fn last_status(&self) -> MachineStatus {
+        self.statuses().pop().unwrap()
+    }
+
+    /// Each phase once, as they followed one another.
+    pub(crate) fn phases(&self) -> Vec<MachinePhase> {
+        let mut phases: Vec<_> = self.statuses().iter().map(|it| it.phase).collect();
+        phases.dedup();
+        phases
+    }
+
+    pub(crate) fn said(&self) -> Vec<String> {
+        let heard = self.0.lock().unwrap();
+        let said = heard.iter().filter_map(|news| match news {
+            MachineNews::Said(line) => Some(line.clone()),
+            _ => None,
+        });
+        said.collect()
+    }
+}
+
+/// What a machine itself says of its failure.
+pub(crate) fn reason_of(error: EnvError) -> String {
+    match error {
+        EnvError::Machine { reason, .. } => reason,
+        other => panic!("{other}"),
+    }
+}
+
+/// Begins to bring it back and thinks better of it: nobody is left to tell what became of that.
+pub(crate) fn tells_that_its_start_is_given_up(machine: &mut dyn Machine, heard: &Heard) {
+    assert!(machine.revert().now_or_never().is_none());
+    assert_eq!(heard.last_status().phase, MachinePhase::Off);
+}
 
 /// Runs a script on a machine.
 pub(crate) async fn shell(machine: &dyn Machine, script: &str) -> Output {

@@ -12,17 +12,18 @@ mod training;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arpo::config::{QemuConfig, Resolved};
 use arpo::env::guest::{Command, GuestOptions};
 use arpo::env::qemu::{Qemu, QemuOptions, needs};
-use arpo::env::{Machine, MachineNews, MachineState, Provider, Reporter};
-use arpo::types::{Action, MachinePhase, MachineStatus, Point};
+use arpo::env::{Machine, MachineState, Provider};
+use arpo::types::{Action, MachinePhase, Point};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::machines::{reaches_a_port_and_no_other, shell, told};
+use crate::machines::{
+    Heard, reaches_a_port_and_no_other, shell, tells_that_its_start_is_given_up, told,
+};
 use crate::processes;
 
 /// Whether machines are to be tested here. Where they cannot run, the test fails by its name.
@@ -113,40 +114,6 @@ fn provider_waiting(config: QemuConfig, change: impl FnOnce(&mut GuestOptions)) 
     Qemu::new(options).unwrap()
 }
 
-/// What a machine told, in order.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<MachineNews>>>);
-
-impl Heard {
-    fn reporter(&self) -> Reporter {
-        let heard = self.0.clone();
-        Reporter::new(0, Arc::new(move |_, news| heard.lock().unwrap().push(news)))
-    }
-
-    /// Its statuses, one after another.
-    fn statuses(&self) -> Vec<MachineStatus> {
-        let news = self.0.lock().unwrap();
-        let statuses = news.iter().filter_map(|news| match news {
-            MachineNews::Status(status) => Some(status.clone()),
-            _ => None,
-        });
-        statuses.collect()
-    }
-
-    /// Its newest status.
-    fn last_status(&self) -> MachineStatus {
-        self.statuses().pop().unwrap()
-    }
-
-    /// The phases it went through, each once a stay.
-    fn phases(&self) -> Vec<MachinePhase> {
-        let statuses = self.statuses().into_iter();
-        let mut phases: Vec<MachinePhase> = statuses.map(|status| status.phase).collect();
-        phases.dedup();
-        phases
-    }
-}
-
 /// Why a machine ended, which is known a moment after it has.
 async fn end_of(machine: &dyn Machine) -> String {
     for _ in 0..600 {
@@ -189,6 +156,7 @@ async fn an_episode_acts_is_seen_and_leaves_nothing() {
     let mut machine = provider.machine(7, heard.reporter()).unwrap();
     assert_eq!(machine.state(), MachineState::Off);
     assert_eq!(machine.name(), "qemu desktop 7");
+    tells_that_its_start_is_given_up(machine.as_mut(), &heard);
     for round in 0..2 {
         machine.revert().await.unwrap();
         assert_eq!(machine.state(), MachineState::Running);

@@ -13,7 +13,9 @@ use arpo::env::guest::GuestOptions;
 use arpo::env::xvfb::{Xvfb, XvfbOptions, needs};
 use arpo::env::{Machine, MachineState, Provider, Reporter};
 
-use crate::machines::{reaches_a_port_and_no_other, shell, told};
+use crate::machines::{
+    Heard, reaches_a_port_and_no_other, shell, tells_that_its_start_is_given_up, told,
+};
 
 /// Whether desktops are to be tested here. Where they cannot run, the test fails by its name.
 #[expect(clippy::print_stderr, reason = "a skipped test says so by name")]
@@ -75,11 +77,11 @@ async fn an_episode_finds_nothing_of_the_one_before() {
     if !wanted("an_episode_finds_nothing_of_the_one_before") {
         return;
     }
-    let mut machine = provider(config(&[]))
-        .machine(7, Reporter::silent())
-        .unwrap();
+    let heard = Heard::default();
+    let mut machine = provider(config(&[])).machine(7, heard.reporter()).unwrap();
     assert_eq!(machine.state(), MachineState::Off);
     assert_eq!(machine.name(), "xvfb desktop 7");
+    tells_that_its_start_is_given_up(machine.as_mut(), &heard);
     for _ in 0..3 {
         machine.revert().await.unwrap();
         assert_eq!(machine.state(), MachineState::Running);

@@ -13,7 +13,7 @@ use super::{Shared, program};
 use crate::env::EnvError;
 use crate::env::guest::{Command, Guest, GuestError};
 use crate::env::lines::Lines;
-use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter};
+use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter, over};
 use crate::env::readiness::{self, Patience};
 use crate::http::with_causes;
 use crate::types::MachinePhase;
@@ -239,7 +239,10 @@ impl Machine for AttachedMachine {
     }
 
     async fn revert(&mut self) -> Result<(), EnvError> {
-        match self.begin().await {
+        let begun = self.reporter.begun();
+        let outcome = self.begin().await;
+        over(begun);
+        match outcome {
             Ok(()) => {
                 self.state = MachineState::Running;
                 self.reporter.status(MachinePhase::Ready, None, "", "");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use scopeguard::{ScopeGuard, guard};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
@@ -17,7 +18,7 @@ use super::owner::{Engine, Owner, now};
 use super::watch::Watch;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
-use crate::env::machine::{Connection, Machine, MachineState, Reporter};
+use crate::env::machine::{Connection, Machine, MachineState, Reporter, over};
 use crate::env::readiness::{self, NotReady, Patience};
 use crate::types::MachinePhase;
 use crate::types::osworld::PlaceholderValues;
@@ -106,15 +107,16 @@ impl DockerMachine {
 
     /// As `begin_anew`; what that has made is removed if nobody waits for it to the end.
     async fn begin(&mut self) -> Result<Live, String> {
-        let unfinished = Unfinished {
-            shared: self.shared.clone(),
-            owner: self.owner.clone(),
-            leaving: self.leaving.clone(),
-            reporter: self.reporter.clone(),
-            is_given_up: true,
-        };
+        let leaving = self.leaving.clone();
+        let made = (self.shared.clone(), self.owner.clone());
+        let given_up = guard(made, |(shared, owner)| {
+            // Where it is taken, what was there before is being removed, and nothing was made since.
+            if let Ok(turn) = leaving.try_lock_owned() {
+                remove_later(&shared, &owner, Some(turn));
+            }
+        });
         let begun = self.begin_anew().await;
-        unfinished.finish();
+        ScopeGuard::into_inner(given_up);
         begun
     }
 
@@ -206,8 +208,10 @@ impl DockerMachine {
         if !self.may_exist {
             return Ok(());
         }
+        let then = "asked again with the next episode";
+        self.reporter
+            .status(MachinePhase::Stopping, Some(STOP_LIMIT), then, "");
         let _turn = self.leaving.lock().await;
-        tell_stopping(&self.reporter);
         self.shared.remove(&self.owner).await?;
         self.may_exist = false;
         Ok(())
@@ -225,59 +229,17 @@ impl DockerMachine {
     }
 }
 
-fn tell_stopping(reporter: &Reporter) {
-    let then = "asked again with the next episode";
-    reporter.status(MachinePhase::Stopping, Some(STOP_LIMIT), then, "");
-}
-
-/// A machine that is being started, by an episode that may be given up meanwhile.
-struct Unfinished {
-    shared: Arc<Shared>,
-    owner: Owner,
-    leaving: Arc<Mutex<()>>,
-    reporter: Reporter,
-    is_given_up: bool,
-}
-
-impl Unfinished {
-    /// Whoever waited has what came of it.
-    fn finish(mut self) {
-        self.is_given_up = false;
-    }
-}
-
-impl Drop for Unfinished {
-    /// Best effort, as with the machine itself.
-    fn drop(&mut self) {
-        if !self.is_given_up {
-            return;
-        }
-        // Where it is taken, what was there before is being removed, and nothing was made since.
-        if let Ok(turn) = self.leaving.clone().try_lock_owned() {
-            let reporter = Some(self.reporter.clone());
-            remove_later(&self.shared, &self.owner, Some(turn), reporter);
-        }
-    }
-}
-
 /// Removes what there is of a machine, where anybody is left to do so; else the next engine sweeps
-/// it. Tells the reporter, if there is one, when that begins and ends, and then lets the turn go.
-fn remove_later(
-    shared: &Arc<Shared>,
-    owner: &Owner,
-    turn: Option<OwnedMutexGuard<()>>,
-    reporter: Option<Reporter>,
-) {
+/// it. Lets the turn go when that is done. Tells nothing: by then the machine may be at something
+/// else.
+fn remove_later(shared: &Arc<Shared>, owner: &Owner, turn: Option<OwnedMutexGuard<()>>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
     let (shared, owner) = (shared.clone(), owner.clone());
-    reporter.iter().for_each(tell_stopping);
     runtime.spawn(async move {
-        let removed = shared.remove(&owner).await;
-        let detail = removed.err().unwrap_or_default();
-        if let Some(reporter) = reporter {
-            reporter.status(MachinePhase::Off, None, "", &detail);
+        if let Err(reason) = shared.remove(&owner).await {
+            tracing::warn!(reason, "a container that was given up is still there");
         }
         drop(turn);
     });
@@ -317,7 +279,10 @@ impl Machine for DockerMachine {
     }
 
     async fn revert(&mut self) -> Result<(), EnvError> {
-        match self.begin().await {
+        let begun = self.reporter.begun();
+        let outcome = self.begin().await;
+        over(begun);
+        match outcome {
             Ok(live) => {
                 self.live = Some(live);
                 self.broken = None;
@@ -415,7 +380,7 @@ impl Drop for DockerMachine {
     /// Best effort: what is left, the next engine sweeps.
     fn drop(&mut self) {
         if self.may_exist {
-            remove_later(&self.shared, &self.owner, None, None);
+            remove_later(&self.shared, &self.owner, None);
         }
     }
 }

@@ -11,6 +11,7 @@ use super::desktop::{GuestDesktop, Lost};
 use super::error::on_one_line;
 use super::{GuestError, Health};
 use crate::config::FleetConfig;
+use crate::env::machine::{Begun, over};
 use crate::env::{EnvError, MachineNews, MachineState, Reporter, Starts};
 use crate::types::{ErrorClass, LayerStatus, MachineHealth, MachinePhase};
 
@@ -92,8 +93,8 @@ impl GuestDesktop {
             return Ok(None);
         };
         let mut waiting = None;
-        let queued = || waiting = Some(InQueue::of(&upkeep.reporter));
-        let turn = timeout(TURN_DEADLINE, upkeep.starts.turn(queued)).await;
+        let wait = || waiting = Some(queued(&upkeep.reporter));
+        let turn = timeout(TURN_DEADLINE, upkeep.starts.turn(wait)).await;
         let turn = turn.map_err(|_| EnvError::Machine {
             machine: self.machine.name(),
             reason: format!(
@@ -102,8 +103,9 @@ impl GuestDesktop {
                 TURN_DEADLINE.as_secs()
             ),
         })?;
+        // It starts, which its machine tells.
         if let Some(waiting) = waiting {
-            waiting.has_turn();
+            over(waiting);
         }
         Ok(Some(turn))
     }
@@ -263,37 +265,12 @@ impl GuestDesktop {
     }
 }
 
-/// A desktop that waits for its turn to start. Tells that it does not any more if it is dropped
-/// without one.
-struct InQueue<'a> {
-    reporter: &'a Reporter,
-    waits: bool,
-}
-
-impl<'a> InQueue<'a> {
-    /// Tells that it waits.
-    fn of(reporter: &'a Reporter) -> Self {
-        let then = "given up, and the episode tried again";
-        let limit = Some(TURN_DEADLINE);
-        reporter.status(MachinePhase::Queued, limit, then, "others start first");
-        Self {
-            reporter,
-            waits: true,
-        }
-    }
-
-    /// It starts, which its machine tells.
-    fn has_turn(mut self) {
-        self.waits = false;
-    }
-}
-
-impl Drop for InQueue<'_> {
-    fn drop(&mut self) {
-        if self.waits {
-            self.reporter.status(MachinePhase::Off, None, "", "");
-        }
-    }
+/// Tells that a desktop waits for its turn to start.
+fn queued(reporter: &Reporter) -> Begun {
+    let then = "given up, and the episode tried again";
+    let limit = Some(TURN_DEADLINE);
+    reporter.status(MachinePhase::Queued, limit, then, "others start first");
+    reporter.begun()
 }
 
 /// A server's layers up to the first that does not work.

@@ -10,7 +10,7 @@ use super::Shared;
 use super::running::Running;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
-use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter};
+use crate::env::machine::{Connection, Machine, MachineNews, MachineState, Reporter, over};
 use crate::env::sandbox::{ENDING, Slot, Spare, await_end, retired, slot_of};
 use crate::types::osworld::PlaceholderValues;
 use crate::types::{MachineHealth, MachinePhase, Screenshot};
@@ -216,7 +216,8 @@ impl Machine for QemuMachine {
     }
 
     async fn revert(&mut self) -> Result<(), EnvError> {
-        let mut begun = Instant::now();
+        let mut since = Instant::now();
+        let begun = self.reporter.begun();
         // The one before is of no use any more, whatever comes of its successor.
         let before = self.live.take();
         let ending = before.map(|running| {
@@ -227,18 +228,19 @@ impl Machine for QemuMachine {
             Some(running) => Ok(running),
             None => match self.prepare().await {
                 Ok(()) => {
-                    begun = Instant::now();
+                    since = Instant::now();
                     self.start().await
                 }
                 Err(reason) => Err(reason),
             },
         };
         retired(ending, &self.slot, &self.name).await;
+        over(begun);
         match next {
             Ok(running) => {
                 self.reverts += 1;
                 running.vm.announce(&self.reporter);
-                self.tell_ready(&running, begun.elapsed());
+                self.tell_ready(&running, since.elapsed());
                 self.live = Some(running);
                 self.broken = None;
                 self.start_spare();

@@ -105,11 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Qmp<S> {
         const COMMAND: &str = "the greeting";
         let (reader, stream) = split(stream);
         let mut reader = BufReader::new(reader);
-        let greeting = timeout(limit, next_line(&mut reader, MAX_LINE)).await;
-        let greeting = greeting.map_err(|_| QmpError::Timeout {
-            command: COMMAND,
-            after: limit,
-        })?;
+        let greeting = in_time(COMMAND, limit, next_line(&mut reader, MAX_LINE)).await?;
         let closed = |reason: String| closed(COMMAND, reason);
         let line = greeting.map_err(|error| closed(error.to_string()))?;
         let line = line.ok_or_else(|| closed("it said nothing".to_owned()))?;
@@ -143,12 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Qmp<S> {
             drop(writer);
             answered(command, answer).await
         };
-        timeout(limit, asking)
-            .await
-            .map_err(|_| QmpError::Timeout {
-                command,
-                after: limit,
-            })?
+        in_time(command, limit, asking).await?
     }
 
     /// Hands over an opened file, which QEMU then knows by `name`. `socket` is the stream's own.
@@ -168,12 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Qmp<S> {
             drop(writer);
             answered(COMMAND, answer).await.map(drop)
         };
-        timeout(limit, asking)
-            .await
-            .map_err(|_| QmpError::Timeout {
-                command: COMMAND,
-                after: limit,
-            })?
+        in_time(COMMAND, limit, asking).await?
     }
 
     /// A question as it is written, and where its answer comes.
@@ -193,6 +179,18 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Qmp<S> {
         let question = json!({"execute": command, "arguments": arguments, "id": id});
         Ok((format!("{question}\n"), receiver))
     }
+}
+
+async fn in_time<T>(
+    command: &'static str,
+    limit: Duration,
+    asking: impl Future<Output = T>,
+) -> Result<T, QmpError> {
+    let late = |_| QmpError::Timeout {
+        command,
+        after: limit,
+    };
+    timeout(limit, asking).await.map_err(late)
 }
 
 fn closed(command: &'static str, reason: String) -> QmpError {

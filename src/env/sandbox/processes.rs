@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use scopeguard::{ScopeGuard, guard};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdin, Command};
@@ -271,23 +272,15 @@ impl Socket {
     }
 }
 
-/// A start by its mark: until bubblewrap has told of its child, that is killed with what it bears.
-struct Unfinished(String);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        kill_marked(&self.0);
-    }
-}
-
 /// Starts it, writes it down in the slot and reads the number of its process 1.
 pub async fn launch(
     mut command: Command,
     slot: &Mutex<Slot>,
     deadline: Instant,
 ) -> Result<(Child, u32), String> {
-    let unfinished = Unfinished(slot_of(slot).next_mark());
-    command.env(MARK, &unfinished.0);
+    // Until bubblewrap has told of its child, that is killed with what it bears.
+    let unfinished = guard(slot_of(slot).next_mark(), |mark: String| kill_marked(&mark));
+    command.env(MARK, &*unfinished);
     let mut child = spawner::spawn(command)
         .await
         .map_err(|error| format!("/bin/bash does not start: {error}"))?;
@@ -300,7 +293,7 @@ pub async fn launch(
     let told = tokio::time::timeout_at(deadline, init_pid(&mut stdout)).await;
     if let Ok(Some(pid)) = told {
         note(slot, Some(pid))?;
-        std::mem::forget(unfinished);
+        ScopeGuard::into_inner(unfinished);
         return Ok((child, pid));
     }
     let _ = child.start_kill();

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use super::Shared;
 use crate::env::EnvError;
 use crate::env::guest::Guest;
-use crate::env::machine::{Connection, Machine, MachineState, Reporter};
+use crate::env::machine::{Connection, Machine, MachineState, Reporter, over};
 use crate::env::sandbox::bubblewrap::command;
 use crate::env::sandbox::{Ready, Sandbox, Slot, Socket, Spare, await_end, retired, slot_of};
 use crate::types::MachinePhase;
@@ -213,6 +213,7 @@ impl Machine for XvfbMachine {
         let waits = if self.spare.is_starting() { 2 } else { 1 };
         self.reporter
             .status(MachinePhase::Starting, Some(limit * waits), then, "");
+        let begun = self.reporter.begun();
         // The one before is of no use any more, whatever comes of its successor.
         let before = self.live.take();
         let ending = before.map(|running| tokio::spawn(running.sandbox.kill()));
@@ -221,6 +222,7 @@ impl Machine for XvfbMachine {
             None => self.start().await,
         };
         retired(ending, &self.slot, &self.name).await;
+        over(begun);
         match next {
             Ok(running) => {
                 self.live = Some(running);

@@ -8,7 +8,10 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use scopeguard::guard;
 
 use super::arguments::{self, ETC};
 use crate::config::XvfbConfig;
@@ -62,6 +65,9 @@ const SIGNS: [&str; 5] = [
     "/usr/libexec",
 ];
 
+/// Drafts so far.
+static DRAFTS: AtomicU32 = AtomicU32::new(0);
+
 /// For the whole making; an office program's first start is most of it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -73,20 +79,23 @@ pub(super) async fn ensure(state: &State, config: &XvfbConfig) -> Result<PathBuf
     }
     // Owned like a desktop, so that nothing of it is left if we die.
     let slot = state.take().map_err(told("take a slot"))?;
-    let name = format!(".{}-{}.tmp", std::process::id(), slot.number());
-    let draft = folder.with_file_name(name);
-    let uid = slot.uid();
-    lay_out(&draft, uid).map_err(told("prepare the template"))?;
+    let (uid, slot_number) = (slot.uid(), slot.number());
     let slot = Mutex::new(slot);
-    let made = make(config, &slot, uid, &draft).await;
-    let outcome = made.and_then(|()| match fs::rename(&draft, &folder) {
-        // Another engine was quicker; one is as good as the other.
-        Err(_) if folder.exists() => Ok(()),
-        outcome => outcome.map_err(told("keep the template")),
+    // Numbered, for one that was given up may be on its way out still.
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let name = format!(".{}-{slot_number}-{number}.tmp", std::process::id());
+    let draft = guard(folder.with_file_name(name), |draft| {
+        // Gone where it was kept. What a program that is just being killed still writes is left to
+        // `prune`.
+        let _ = fs::remove_dir_all(draft);
     });
-    // Gone where it was kept.
-    let _ = fs::remove_dir_all(&draft);
-    outcome.map(|()| folder)
+    lay_out(&draft, uid).map_err(told("prepare the template"))?;
+    let made = make(config, &slot, uid, &draft).await;
+    made.and_then(|()| match fs::rename(&*draft, &folder) {
+        // Another engine was quicker; one is as good as the other.
+        Err(_) if folder.exists() => Ok(folder),
+        outcome => outcome.map(|()| folder).map_err(told("keep the template")),
+    })
 }
 
 /// Removes drafts of dead engines, and templates and programs that nobody uses any more.

@@ -8,7 +8,8 @@ use arpo::env::{MachineState, Provider};
 use arpo::types::MachinePhase;
 
 use super::engine::{AfterStart, Guest, Plan};
-use super::{Heard, Place, reason_of, until};
+use super::{Place, until};
+use crate::machines::{Heard, reason_of};
 
 /// A start that fails: its name, what the daemon is told to do, the profile's values, what the
 /// error says, containers that were made for it.

@@ -13,7 +13,8 @@ use arpo::env::guest::Command as Program;
 use arpo::env::{Machine, MachineState, Provider};
 use arpo::types::MachinePhase;
 
-use super::{Heard, until, write_disk};
+use super::{until, write_disk};
+use crate::machines::Heard;
 
 const IMAGE: &str = "arpo-test-guest";
 

@@ -5,8 +5,9 @@ use arpo::env::docker;
 use arpo::store::LockHolder;
 use serde_json::{Value, json};
 
+use super::Place;
 use super::engine::Plan;
-use super::{Heard, Place};
+use crate::machines::Heard;
 
 /// Labels of an engine: this test's process, but for what `changed` says.
 fn labels(changed: &[(&str, &str)]) -> Value {
