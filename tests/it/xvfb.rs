@@ -4,6 +4,7 @@
 mod escape;
 mod faults;
 mod leaks;
+mod umask;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

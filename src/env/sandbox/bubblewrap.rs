@@ -10,15 +10,17 @@ use command_fds::{CommandFdExt, FdMapping, FdMappingCollision};
 use tokio::process::Command;
 
 /// Run by bash before bubblewrap, as the slot's user: nothing but the three standard streams and
-/// what was handed over goes in, the kernel kills the desktop before anything else when memory runs
-/// out, and its programs have limits: KiB of a file, KiB of a program's own memory. Processes are
-/// limited within: out here those of all the user's would count.
+/// what was handed over goes in, an agent's files are alike whatever the operator's umask, the
+/// kernel kills the desktop before anything else when memory runs out, and its programs have
+/// limits: KiB of a file, KiB of a program's own memory. Processes are limited within: out here
+/// those of all the user's would count.
 const LAUNCH: &str = r#"
 for fd in /proc/self/fd/*; do
     fd=${fd##*/}
     if [ "$fd" -gt "$1" ]; then exec {fd}>&-; fi
 done
 echo 1000 >/proc/self/oom_score_adj
+umask 022
 ulimit -c 0 && ulimit -f "$2" && ulimit -d "$3" && shift 3 && exec "$@"
 "#;
 

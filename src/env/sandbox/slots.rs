@@ -37,6 +37,9 @@ use crate::store::{Durability, LockHolder, started_ticks, write_whole};
 /// nobody in particular (its UIDS-GIDS.md, «unused»).
 const FIRST_SLOT_UID: u32 = 2_000_000_000;
 
+/// For us alone: whoever can open a lock can hold it.
+const LOCK_MODE: u32 = 0o600;
+
 /// How long a killed process may take to be gone.
 const KILL_PATIENCE: Timespec = Timespec {
     tv_sec: 2,
@@ -162,11 +165,10 @@ impl State {
         DirBuilder::new().mode(0o711).create(&folder)?;
         // Whatever our umask: the slot's user passes through.
         fs::set_permissions(&folder, Permissions::from_mode(0o711))?;
-        // For us alone: whoever could open it could hold it.
         let lock = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .mode(0o600)
+            .mode(LOCK_MODE)
             .open(folder.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let slot = Slot {
@@ -206,7 +208,16 @@ impl State {
 
     /// Waits for the lock of the whole folder.
     pub fn turn(&self) -> io::Result<File> {
-        let lock = File::create(self.root.join("lock"))?;
+        let path = self.root.join("lock");
+        let mut options = OpenOptions::new();
+        let lock = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(LOCK_MODE)
+            .open(path)?;
+        // An earlier version let everybody open it.
+        lock.set_permissions(Permissions::from_mode(LOCK_MODE))?;
         flock(&lock, FlockOperation::LockExclusive)?;
         Ok(lock)
     }
@@ -413,6 +424,19 @@ mod tests {
         assert_eq!(mode_of(&slot.folder), 0o711);
         let folder = slot.new_folder().unwrap();
         assert_eq!(mode_of(folder.path()), 0o700);
+    }
+
+    #[test]
+    fn locks_are_for_us_alone_also_where_an_earlier_version_made_them() {
+        let root = tempfile::tempdir().unwrap();
+        let state = State::open(root.path()).unwrap();
+        let lock = root.path().join("lock");
+        for left in [0o600, 0o644, 0o666] {
+            fs::set_permissions(&lock, Permissions::from_mode(left)).unwrap();
+            let slot = state.take().unwrap();
+            assert_eq!(mode_of(&lock), 0o600);
+            assert_eq!(mode_of(&slot.folder.join("lock")), 0o600);
+        }
     }
 
     #[test]

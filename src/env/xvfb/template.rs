@@ -65,6 +65,9 @@ const SIGNS: [&str; 5] = [
     "/usr/libexec",
 ];
 
+/// Another where templates made by an earlier version do not do: those had their maker's umask.
+const FORMAT: &str = "2";
+
 /// Drafts so far.
 static DRAFTS: AtomicU32 = AtomicU32::new(0);
 
@@ -151,14 +154,18 @@ fn lay_out(draft: &Path, uid: Option<u32>) -> io::Result<()> {
         }
     }
     for (name, text) in OWN_ETC {
-        fs::write(draft.join("etc").join(name), text)?;
+        write_file(&draft.join("etc").join(name), text, 0o644)?;
     }
     for (name, text) in PROGRAMS {
-        let path = draft.join("bin").join(name);
-        fs::write(&path, text)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+        write_file(&draft.join("bin").join(name), text, 0o755)?;
     }
-    fs::write(draft.join("session.sh"), SESSION)
+    write_file(&draft.join("session.sh"), SESSION, 0o644)
+}
+
+/// Whatever our umask: slots' users read it.
+fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 async fn make(
@@ -187,7 +194,7 @@ async fn make(
 /// A name that changes with what the template is made of.
 fn key() -> String {
     let mut hasher = blake3::Hasher::new();
-    for text in [arguments::TEMPLATE, SESSION] {
+    for text in [FORMAT, arguments::TEMPLATE, SESSION] {
         hasher.update(text.as_bytes());
     }
     for (name, text) in PROGRAMS.into_iter().chain(OWN_ETC) {
