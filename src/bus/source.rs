@@ -153,6 +153,12 @@ impl Source {
     }
 }
 
+/// Throws away what an attached run tells, for whoever waits for answers alone: they come behind
+/// it, and unread it would hold them up for ever.
+pub fn throw_away(mut items: mpsc::Receiver<SourceItem>) {
+    tokio::spawn(async move { while items.recv().await.is_some() {} });
+}
+
 /// Hands lines on until the run is over or nobody listens.
 async fn forward(
     mut lines: broadcast::Receiver<Arc<Line>>,

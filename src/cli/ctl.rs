@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use crate::bus::{Role, attach, find_socket, socket_dir};
+use crate::bus::{Role, attach, find_socket, socket_dir, throw_away};
 use crate::cli::debug::{DebugRequest, print_breakpoints};
 use crate::cli::{async_runtime, say};
 use crate::event::{
@@ -285,6 +285,7 @@ async fn ask(args: &Args) -> anyhow::Result<ExitCode> {
     };
     command.check().map_err(anyhow::Error::msg)?;
     let commands = source.commands.context("this run takes no commands")?;
+    throw_away(source.items);
     let mut ticket = commands.send(command.clone());
     let waits = !matches!(&args.request, Request::Evaluate(evaluate) if evaluate.no_wait);
     let answer = if waits {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::bus::{
     BusError, Role, RunListing, RunStatus, attach, clean_sockets, find_socket, list_runs,
-    socket_dir,
+    socket_dir, throw_away,
 };
 use crate::cli::{async_runtime, say};
 use crate::env::docker::{self, Swept};
@@ -143,6 +143,7 @@ async fn stop(args: &Args, run: &str) -> anyhow::Result<ExitCode> {
         Err(error) => return stop_by_signal(args, folder.as_deref(), error),
     };
     let commands = source.commands.context("this run takes no commands")?;
+    throw_away(source.items);
     let mut ticket = commands.send(Command::Stop);
     match ticket.finished().await {
         Some((_, CommandStatus::Refused { reason })) => {

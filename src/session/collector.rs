@@ -329,9 +329,10 @@ impl Collector {
         }
     }
 
-    /// Closes all desktops.
+    /// Closes all desktops. Who asked the run to stop is told that it has.
     pub async fn close(&mut self) {
         close_all(std::mem::take(&mut self.envs)).await;
+        self.control.stopped();
     }
 
     pub(super) fn begin_phase(&self, phase: Phase, total: u32) {

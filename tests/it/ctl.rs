@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use arpo::event::{
     BreakOn, Breakpoint, BreakpointsChanged, Candidate, Command, DebugCommand, Decision,
@@ -62,6 +63,28 @@ async fn a_command_from_a_script_waits_for_its_answer() {
     let output = asked.await.unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(last_json(&output)["reason"], "it is not paused");
+}
+
+#[tokio::test]
+async fn answers_come_however_much_else_a_run_tells() {
+    let commands: [&[&str]; 2] = [&["ctl", "demo-1", "pause"], &["runs", "stop", "demo-1"]];
+    for arguments in commands {
+        let mut engine = Engine::start().await;
+        let folder = engine.folder.path().to_owned();
+        let asked = tokio::spawn(async move { arpo(&folder, arguments).await });
+        let request = engine.inbox.recv().await.unwrap();
+        request.accept();
+        // In parts, so that nobody falls behind and is spared them.
+        for number in 0..80 {
+            engine.emit(iteration(number, 0));
+            engine.sink.flush().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        request.done();
+        let output = tokio::time::timeout(Duration::from_secs(60), asked).await;
+        let output = output.expect("it hangs").unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ mod replay;
 mod screen;
 mod simulated;
 mod step;
+mod stop;
 mod store;
 mod synthetic;
 mod tasks;
