@@ -393,7 +393,8 @@ pub enum EventKind {
         /// What was found.
         health: MachineHealth,
     },
-    /// A picture of a desktop was taken past its guest server, which does not answer.
+    /// A picture of a desktop was taken past its guest server, which does not answer or is busy
+    /// with the set-up of a task.
     MachineSeen {
         /// The desktop, from 0.
         desktop: u32,

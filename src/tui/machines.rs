@@ -372,7 +372,9 @@ pub fn picture_forms(run: &RunState, desktop: u32, now_ms: u64) -> Vec<String> {
         MachinePhase::Ready | MachinePhase::Suspect
     );
     let old = (may_change && age_ms > STALE_MS).then(|| format!("{} old", figures::age(age_ms)));
-    let forms: &[&str] = if machine.seen_from_outside {
+    // One that is well is seen so while its task is set up, which is no news.
+    let is_news = machine.seen_from_outside && machine.status.phase != MachinePhase::Ready;
+    let forms: &[&str] = if is_news {
         &["from outside", "outside"]
     } else {
         &[]

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::settle::{Settle, is_black};
 use super::setup::{self, Moment, Stage};
 use super::trend::Trend;
-use super::upkeep::{Found, Reverts, Startup, Upkeep};
+use super::upkeep::{Found, Reverts, Startup, Upkeep, show};
 use super::{Command, Guest, GuestError};
 use crate::env::{
     EnvError, Environment, Machine, Observation, Probe, ProbeBody, ProbeReply, RealDesktop,
@@ -31,6 +31,10 @@ const WAIT: Duration = Duration::from_secs(5);
 const BLACK_LOOKS: u32 = 3;
 const BLACK_WAIT: Duration = Duration::from_millis(250);
 
+/// An office program takes a minute on a machine whose instructions are translated: twenty pictures
+/// at most.
+const SHOW_EVERY: Duration = Duration::from_secs(3);
+
 /// For a machine that stands still to go on before it is brought back in any case.
 const WAKE: Duration = Duration::from_secs(5);
 
@@ -45,6 +49,9 @@ pub struct DesktopOptions {
     pub open_within: Duration,
     /// For Chrome to answer.
     pub chrome: ChromePatience,
+    /// How often what the screen shows is told while a reset goes on, where it can be seen past the
+    /// server: a step may take a minute.
+    pub show_every: Duration,
 }
 
 /// How long Chrome is waited for.
@@ -74,6 +81,7 @@ impl DesktopOptions {
             },
             open_within: Duration::from_secs(120),
             chrome: ChromePatience::OSWORLD,
+            show_every: SHOW_EVERY,
         }
     }
 
@@ -95,6 +103,7 @@ impl DesktopOptions {
             },
             open_within: Duration::from_secs(300),
             chrome: ChromePatience::OSWORLD,
+            show_every: SHOW_EVERY,
         }
     }
 
@@ -106,6 +115,7 @@ impl DesktopOptions {
             settle_reset: Settle::Pause(Duration::from_secs(60)),
             open_within: Duration::from_secs(600),
             chrome: ChromePatience::OSWORLD,
+            show_every: SHOW_EVERY,
         }
     }
 }
@@ -227,25 +237,28 @@ impl GuestDesktop {
 
     async fn begin(&mut self, task: &Task, steps: &[Setup]) -> Result<Screenshot, EnvError> {
         self.revert().await?;
-        self.run_steps(task, steps, "config", Moment::Reset).await?;
-        self.look(self.options.settle_reset).await
+        // A stage takes all of the desktop.
+        let upkeep = self.upkeep.clone();
+        let mut stage = self.stage(Moment::Reset);
+        let (machine, options) = (stage.machine, stage.options);
+        let setting_up = async {
+            setup::run(&mut stage, task, steps, "config").await?;
+            look(machine.guest(), options.settle_reset).await
+        };
+        tokio::select! {
+            seen = setting_up => seen,
+            never = show(machine, options.show_every, upkeep.as_ref()) => match never {},
+        }
     }
 
-    async fn run_steps(
-        &mut self,
-        task: &Task,
-        steps: &[Setup],
-        key: &str,
-        moment: Moment,
-    ) -> Result<(), EnvError> {
-        let mut stage = Stage {
+    fn stage(&mut self, moment: Moment) -> Stage<'_> {
+        Stage {
             machine: self.machine.as_ref(),
             files: &self.files,
             kept: &mut self.kept,
             options: &self.options,
             moment,
-        };
-        setup::run(&mut stage, task, steps, key).await
+        }
     }
 
     async fn act(&mut self, action: &Action) -> Result<Screenshot, EnvError> {
@@ -256,42 +269,11 @@ impl GuestDesktop {
         }
         if matches!(action, Action::Wait) {
             sleep(WAIT).await;
-            return self.look(Settle::Pause(Duration::ZERO)).await;
+            return look(self.guest(), Settle::Pause(Duration::ZERO)).await;
         }
         let done = self.guest().act(action).await;
         done.map_err(failed(&format!("action {}", action.name())))?;
-        self.look(self.options.settle).await
-    }
-
-    async fn look(&self, settle: Settle) -> Result<Screenshot, EnvError> {
-        let seen = settle.look(self.guest()).await;
-        let mut picture = seen.map_err(failed("screenshot"))?;
-        for _ in 0..BLACK_LOOKS {
-            if !is_black(&picture) {
-                return Ok(picture);
-            }
-            sleep(BLACK_WAIT).await;
-            let again = self.guest().screenshot().await;
-            picture = again.map_err(failed("screenshot"))?;
-        }
-        if is_black(&picture) {
-            self.check_empty().await?;
-        }
-        Ok(picture)
-    }
-
-    /// A black picture is right where there is no window, and only there.
-    async fn check_empty(&self) -> Result<(), EnvError> {
-        let listed = self.guest().run(&Command::program(["wmctrl", "-l"])).await;
-        let reason = match listed {
-            Ok(windows) if windows.stdout.trim().is_empty() => return Ok(()),
-            Ok(_) => "all of it is black, though there are windows".to_owned(),
-            Err(error) => format!(
-                "all of it is black, and nobody can say whether there are windows: {}",
-                with_causes(&error)
-            ),
-        };
-        Err(EnvError::Screenshot { reason })
+        look(self.guest(), self.options.settle).await
     }
 
     async fn answer(&self, probe: &Probe) -> Result<ProbeBody, EnvError> {
@@ -315,6 +297,37 @@ impl GuestDesktop {
             }
         }
     }
+}
+
+async fn look(guest: &Guest, settle: Settle) -> Result<Screenshot, EnvError> {
+    let seen = settle.look(guest).await;
+    let mut picture = seen.map_err(failed("screenshot"))?;
+    for _ in 0..BLACK_LOOKS {
+        if !is_black(&picture) {
+            return Ok(picture);
+        }
+        sleep(BLACK_WAIT).await;
+        let again = guest.screenshot().await;
+        picture = again.map_err(failed("screenshot"))?;
+    }
+    if is_black(&picture) {
+        check_empty(guest).await?;
+    }
+    Ok(picture)
+}
+
+/// A black picture is right where there is no window, and only there.
+async fn check_empty(guest: &Guest) -> Result<(), EnvError> {
+    let listed = guest.run(&Command::program(["wmctrl", "-l"])).await;
+    let reason = match listed {
+        Ok(windows) if windows.stdout.trim().is_empty() => return Ok(()),
+        Ok(_) => "all of it is black, though there are windows".to_owned(),
+        Err(error) => format!(
+            "all of it is black, and nobody can say whether there are windows: {}",
+            with_causes(&error)
+        ),
+    };
+    Err(EnvError::Screenshot { reason })
 }
 
 /// The guest's fault, in the middle of something.
@@ -382,7 +395,7 @@ impl Environment for GuestDesktop {
     async fn observe(&mut self) -> Result<Observation, EnvError> {
         let began = Instant::now();
         self.check_usable("screenshot")?;
-        let seen = self.look(Settle::Pause(Duration::ZERO)).await;
+        let seen = look(self.guest(), Settle::Pause(Duration::ZERO)).await;
         Ok(Observation {
             screenshot: self.noted(began, seen).await?,
             elapsed: began.elapsed(),
@@ -418,7 +431,8 @@ impl Environment for GuestDesktop {
         let numbered = steps.iter().enumerate();
         let read = numbered.map(|(i, step)| Setup::read(step, &format!("{key}[{i}]")));
         let read: Vec<Setup> = read.collect::<Result<_, _>>().map_err(faulty(task))?;
-        let ran = self.run_steps(task, &read, key, Moment::Judging).await;
+        let mut stage = self.stage(Moment::Judging);
+        let ran = setup::run(&mut stage, task, &read, key).await;
         self.noted(began, ran).await?;
         Ok(began.elapsed())
     }

@@ -3,6 +3,8 @@
 //!
 //! What a machine says of itself while it starts is its provider's to tell.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
@@ -12,13 +14,15 @@ use super::error::on_one_line;
 use super::{GuestError, Health};
 use crate::config::FleetConfig;
 use crate::env::machine::{Begun, over};
-use crate::env::{EnvError, MachineNews, MachineState, Reporter, Starts};
+use crate::env::{EnvError, Machine, MachineNews, MachineState, Reporter, Starts};
 use crate::types::{ErrorClass, LayerStatus, MachineHealth, MachinePhase};
 
 /// Longest wait for a turn to start.
 const TURN_DEADLINE: Duration = Duration::from_secs(1800);
 /// For a picture that is taken past the server.
 const PICTURE_DEADLINE: Duration = Duration::from_secs(3);
+/// Looks at a screen that does not change until it is told again: before it passes for old.
+const LOOKS_A_PICTURE: u32 = 3;
 /// For all layers together.
 const INSPECTION_DEADLINE: Duration = Duration::from_secs(5);
 /// A machine's end is noticed by its server's silence first, and by whoever watches it soon after.
@@ -263,6 +267,30 @@ impl GuestDesktop {
         }
         layers
     }
+}
+
+/// Tells what a machine's screen shows, for as long as anybody waits for it and the machine runs. A
+/// screen that has not changed is told again now and then: it is no old picture.
+pub(super) async fn show(
+    machine: &dyn Machine,
+    every: Duration,
+    upkeep: Option<&Upkeep>,
+) -> Infallible {
+    let Some(upkeep) = upkeep else {
+        return pending().await;
+    };
+    let (mut shown, mut looks) = (None, 0);
+    while machine.state() == MachineState::Running {
+        sleep(every).await;
+        let seen = timeout(PICTURE_DEADLINE, machine.picture()).await;
+        let Ok(Some(picture)) = seen else { continue };
+        looks += 1;
+        if looks == LOOKS_A_PICTURE || shown.as_ref() != Some(picture.hash()) {
+            (shown, looks) = (Some(picture.hash().clone()), 0);
+            upkeep.reporter.tell(MachineNews::Picture(picture));
+        }
+    }
+    pending().await
 }
 
 /// Tells that a desktop waits for its turn to start.

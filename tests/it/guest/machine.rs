@@ -69,6 +69,7 @@ pub fn quick() -> DesktopOptions {
         settle_reset: Settle::Pause(Duration::ZERO),
         open_within: Duration::from_secs(20),
         chrome: patience,
+        show_every: Duration::from_secs(3600),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arpo::config::{FleetConfig, Resolved};
-use arpo::env::guest::{Guest, GuestDesktop, GuestOptions, Upkeep};
+use arpo::env::guest::{DesktopOptions, Guest, GuestDesktop, GuestOptions, Upkeep};
 use arpo::env::{
     Connection, EnvError, Environment, Machine, MachineNews, MachineState, Probe, Reporter, Starts,
 };
@@ -36,6 +36,8 @@ struct Shared {
     /// Why it ended.
     ended: Mutex<Option<String>>,
     picture: Mutex<Option<Screenshot>>,
+    /// Those of the next looks, the newest first; then `picture`.
+    pictures: Mutex<Vec<Screenshot>>,
     /// Whether it does not come up.
     is_broken: AtomicBool,
     /// Whether its time can neither be stopped nor go on.
@@ -91,6 +93,17 @@ impl Seen {
         fleet: FleetConfig,
         freeze: bool,
     ) -> GuestDesktop {
+        self.desktop_with(quick(), server, starts, fleet, freeze)
+    }
+
+    fn desktop_with(
+        &self,
+        waits: DesktopOptions,
+        server: &Server,
+        starts: &Starts,
+        fleet: FleetConfig,
+        freeze: bool,
+    ) -> GuestDesktop {
         let options = GuestOptions {
             deadline: Duration::from_millis(500),
             ..options()
@@ -103,7 +116,7 @@ impl Seen {
         let files = cache(folder.path(), &[]);
         let ears = self.clone();
         let heard = move |_: u32, news: MachineNews| ears.0.told.lock().unwrap().push(news);
-        GuestDesktop::new(Box::new(machine), files, quick()).kept_by(Upkeep {
+        GuestDesktop::new(Box::new(machine), files, waits).kept_by(Upkeep {
             reporter: Reporter::new(0, Arc::new(heard)),
             starts: starts.clone(),
             fleet,
@@ -166,7 +179,8 @@ impl Machine for Watched {
     }
     async fn picture(&self) -> Option<Screenshot> {
         self.seen.did("picture");
-        self.seen.0.picture.lock().unwrap().clone()
+        let next = self.seen.0.pictures.lock().unwrap().pop();
+        next.or_else(|| self.seen.0.picture.lock().unwrap().clone())
     }
     fn kind(&self) -> String {
         "tc\u{1b}g".to_owned()
@@ -299,6 +313,36 @@ fn a_failure_is_put_down_to_the_machine_that_ended_and_a_silent_one_is_looked_at
     ];
     for failure in table {
         check_failure(failure);
+    }
+}
+
+#[test]
+fn a_screen_is_shown_while_a_reset_goes_on_and_no_longer() {
+    let shown = |shade| Screenshot::new(SCREEN, vec![shade; 16 * 9 * 3]);
+    let same = vec![shown(9); 7];
+    let changing: Vec<Screenshot> = (0..7).map(shown).collect();
+    let slow = json!([{"type": "sleep", "parameters": {"seconds": 0.5}}]);
+    let waits = DesktopOptions {
+        show_every: Duration::from_millis(10),
+        ..quick()
+    };
+    let server = server(|_| None);
+    // One that does not change is shown at once and at every third look.
+    for (pictures, shown) in [(same, 3), (changing, 7), (vec![], 0)] {
+        let seen = Seen::default();
+        *seen.0.pictures.lock().unwrap() = pictures;
+        let starts = Starts::new(1);
+        let mut desktop = seen.desktop_with(waits.clone(), &server, &starts, fleet(), false);
+        block_on(desktop.reset(&task(&slow), 0)).unwrap();
+        assert_eq!(seen.told().1, shown);
+        let calls = seen.calls();
+        let looks = calls.iter().filter(|call| **call == "picture").count();
+        assert!(looks > 7, "{calls:?}");
+        block_on(async {
+            desktop.observe().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        });
+        assert_eq!(seen.calls(), [""; 0], "nobody waits for a reset any more");
     }
 }
 

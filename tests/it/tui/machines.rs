@@ -247,6 +247,32 @@ fn view(phase: MachinePhase, limit_s: u64, then: &str, detail: &str) -> MachineV
 }
 
 #[test]
+fn a_picture_says_that_it_is_old_or_taken_past_a_server_that_does_not_answer() {
+    use MachinePhase::{Frozen, Ready, Suspect};
+    let mut app = with_machines();
+    for (phase, seen_from_outside, age_s, says) in [
+        (Ready, false, 3, ""),
+        (Ready, false, 40, "40s old"),
+        // While a task is set up.
+        (Ready, true, 3, ""),
+        (Ready, true, 40, "40s old"),
+        (Suspect, true, 3, "from outside"),
+        (Suspect, true, 40, "40s old, from outside"),
+        (Frozen, false, 40, ""),
+    ] {
+        let desktop = &mut app.run.desktops[2];
+        desktop.image_ms = 0;
+        desktop.machine = Some(MachineView {
+            seen_from_outside,
+            ..view(phase, 0, "", "")
+        });
+        let forms = machines::picture_forms(&app.run, 2, age_s * 1_000);
+        let said = forms.first().map_or("", String::as_str);
+        assert_eq!(said, says, "{phase:?} {seen_from_outside} {age_s}");
+    }
+}
+
+#[test]
 fn how_a_machine_stands_is_said_in_as_many_words_as_fit() {
     use MachinePhase::{Booting, Frozen, Off, Quarantined, Queued, Ready, Suspect};
     let boot = || view(Booting, 120, "killed, try 2 of 3", "kernel");
