@@ -36,7 +36,7 @@ pub use player::{PlayRequest, Player, TimelineInfo};
 pub use registry::{RunListing, RunStatus, clean_sockets, find_socket, list_runs};
 pub use server::Server;
 pub use sink::{EventSink, Resumed, Watch};
-pub use source::{CommandSender, Pictures, Source, SourceItem, throw_away};
+pub use source::{CommandSender, Pictures, Source, SourceItem};
 
 #[cfg(test)]
 mod tests;

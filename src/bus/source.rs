@@ -151,12 +151,14 @@ impl Source {
             player: None,
         })
     }
-}
 
-/// Throws away what an attached run tells, for whoever waits for answers alone: they come behind
-/// it, and unread it would hold them up for ever.
-pub fn throw_away(mut items: mpsc::Receiver<SourceItem>) {
-    tokio::spawn(async move { while items.recv().await.is_some() {} });
+    /// The way of commands alone, if there is one. What the run tells is thrown away: answers come
+    /// behind it, and unread it would hold them up for ever.
+    pub fn into_commands(self) -> Option<CommandSender> {
+        let mut items = self.items;
+        tokio::spawn(async move { while items.recv().await.is_some() {} });
+        self.commands
+    }
 }
 
 /// Hands lines on until the run is over or nobody listens.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use crate::bus::{Role, attach, find_socket, socket_dir, throw_away};
+use crate::bus::{Role, attach, find_socket, socket_dir};
 use crate::cli::debug::{DebugRequest, print_breakpoints};
 use crate::cli::{async_runtime, say};
 use crate::event::{
@@ -284,8 +284,9 @@ async fn ask(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     command.check().map_err(anyhow::Error::msg)?;
-    let commands = source.commands.context("this run takes no commands")?;
-    throw_away(source.items);
+    let run = source.run.clone();
+    let commands = source.into_commands();
+    let commands = commands.context("this run takes no commands")?;
     let mut ticket = commands.send(command.clone());
     let waits = !matches!(&args.request, Request::Evaluate(evaluate) if evaluate.no_wait);
     let answer = if waits {
@@ -294,10 +295,7 @@ async fn ask(args: &Args) -> anyhow::Result<ExitCode> {
         accepted(&mut ticket).await
     };
     let Some((id, status)) = answer else {
-        bail!(
-            "{} hung up before it answered; `arpo runs list` shows how it stands",
-            source.run
-        );
+        bail!("{run} hung up before it answered; `arpo runs list` shows how it stands");
     };
     let reason = match &status {
         CommandStatus::Refused { reason } => Some(reason.as_str()),
@@ -313,7 +311,7 @@ async fn ask(args: &Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     if args.json {
-        let mut answer = answer_json(&source.run, id, &command, what, reason)?;
+        let mut answer = answer_json(&run, id, &command, what, reason)?;
         if let Some(figures) = figures {
             answer["evaluation"] = figures;
         }

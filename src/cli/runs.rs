@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::bus::{
     BusError, Role, RunListing, RunStatus, attach, clean_sockets, find_socket, list_runs,
-    socket_dir, throw_away,
+    socket_dir,
 };
 use crate::cli::{async_runtime, say};
 use crate::env::docker::{self, Swept};
@@ -142,17 +142,18 @@ async fn stop(args: &Args, run: &str) -> anyhow::Result<ExitCode> {
         Ok(source) => source,
         Err(error) => return stop_by_signal(args, folder.as_deref(), error),
     };
-    let commands = source.commands.context("this run takes no commands")?;
-    throw_away(source.items);
+    let run = source.run.clone();
+    let commands = source.into_commands();
+    let commands = commands.context("this run takes no commands")?;
     let mut ticket = commands.send(Command::Stop);
     match ticket.finished().await {
         Some((_, CommandStatus::Refused { reason })) => {
-            bail!("{} does not stop: {reason}", source.run)
+            bail!("{run} does not stop: {reason}")
         }
         Some(_) => {}
-        None => bail!("{} hung up before it said that it stopped", source.run),
+        None => bail!("{run} hung up before it said that it stopped"),
     }
-    report_stopped(args, &source.run);
+    report_stopped(args, &run);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -18,13 +18,16 @@ impl Heard {
         Reporter::new(0, Arc::new(move |_, news| heard.lock().unwrap().push(news)))
     }
 
-    pub(crate) fn statuses(&self) -> Vec<MachineStatus> {
+    fn pick<T: Clone>(&self, of: impl Fn(&MachineNews) -> Option<&T>) -> Vec<T> {
         let heard = self.0.lock().unwrap();
-        let statuses = heard.iter().filter_map(|news| match news {
-            MachineNews::Status(status) => Some(status.clone()),
+        heard.iter().filter_map(of).cloned().collect()
+    }
+
+    pub(crate) fn statuses(&self) -> Vec<MachineStatus> {
+        self.pick(|news| match news {
+            MachineNews::Status(status) => Some(status),
             _ => None,
-        });
-        statuses.collect()
+        })
     }
 
     /// Its newest status.
@@ -40,12 +43,10 @@ impl Heard {
     }
 
     pub(crate) fn said(&self) -> Vec<String> {
-        let heard = self.0.lock().unwrap();
-        let said = heard.iter().filter_map(|news| match news {
-            MachineNews::Said(line) => Some(line.clone()),
+        self.pick(|news| match news {
+            MachineNews::Said(line) => Some(line),
             _ => None,
-        });
-        said.collect()
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! A run of any kind that is asked to stop does, and says so.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+
+use crate::desk::{Running, eventually};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -18,33 +19,9 @@ fn arpo(folder: &Path) -> Command {
     command
 }
 
-/// Looks until something is there, which must not take for ever.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// How a process ended; killed where it does not.
-struct Ended(Child);
-
-impl Ended {
-    fn code(&mut self, what: &str) -> Option<i32> {
-        until(what, || self.0.try_wait().unwrap()).code()
-    }
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It has ended where all is well.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// The exit code of a process that is about to end.
+fn code(process: &mut Running, what: &str) -> Option<i32> {
+    eventually(what, || process.0.try_wait().unwrap()).code()
 }
 
 #[test]
@@ -75,13 +52,13 @@ fn a_run_of_any_kind_stops_when_it_is_asked() {
             .arg(&run)
             .args(arguments)
             .spawn();
-        let mut engine = Ended(engine.unwrap());
+        let mut engine = Running(engine.unwrap());
         let socket = folder.path().join(format!("sockets/{kind}.sock"));
-        until(kind, || socket.exists().then_some(()));
+        eventually(kind, || socket.exists().then_some(()));
         let asking = arpo(folder.path()).args(["runs", "stop"]).arg(&run).spawn();
-        let mut asking = Ended(asking.unwrap());
-        assert_eq!(asking.code(kind), Some(0), "{kind}");
-        assert_eq!(engine.code(kind), Some(130), "{kind}");
+        let mut asking = Running(asking.unwrap());
+        assert_eq!(code(&mut asking, kind), Some(0), "{kind}");
+        assert_eq!(code(&mut engine, kind), Some(130), "{kind}");
         let state = arpo::store::RunDir::open(&run).unwrap().state().unwrap();
         assert!(state.is_over(), "{kind}");
     }

@@ -93,8 +93,8 @@ impl Stepped {
         };
         // It says its name once it listens, and only then sets up what it computes with.
         stepped.line_of("run ").await?;
-        let source = stepped.attach().await?;
-        let commands = source.commands.context("the run takes no commands")?;
+        let commands = stepped.attach().await?.into_commands();
+        let commands = commands.context("the run takes no commands")?;
         let pause = Command::Pause {
             at: SafePoint::Batch,
         };

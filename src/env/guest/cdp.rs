@@ -167,15 +167,10 @@ impl Browser {
 
     /// The first page but one, soon; none where there is no other.
     pub async fn first_but(&mut self, id: &str) -> Result<Option<Page>, CdpError> {
-        let began = Instant::now();
-        loop {
-            let pages = self.pages().await?;
-            let first = pages.into_iter().find(|page| page.id != id);
-            if first.is_some() || began.elapsed() > FIRST_TAB {
-                return Ok(first);
-            }
-            sleep(BETWEEN_LOOKS).await;
-        }
+        let is_other = |page: &Page| page.id != id;
+        let has_other = |pages: &[Page]| pages.iter().any(is_other);
+        let pages = self.pages_until(FIRST_TAB, has_other).await?;
+        Ok(pages.into_iter().find(is_other))
     }
 
     /// Closes a page and waits until it is gone, for Chrome says yes before. One that asks whether
@@ -183,18 +178,28 @@ impl Browser {
     pub async fn close(&mut self, page: &Page) -> Result<(), CdpError> {
         let target = json!({"targetId": page.id});
         self.ask("Target.closeTarget", target, None).await?;
+        let is_gone = |pages: &[Page]| pages.iter().all(|other| other.id != page.id);
+        let pages = match self.pages_until(CLOSING, is_gone).await {
+            Err(CdpError::Broken { .. }) => return Ok(()),
+            pages => pages?,
+        };
+        if !is_gone(&pages) {
+            tracing::warn!(url = page.url, "a page does not close");
+        }
+        Ok(())
+    }
+
+    /// The pages as soon as they are right, or as they are after `limit`.
+    async fn pages_until(
+        &mut self,
+        limit: Duration,
+        are_right: impl Fn(&[Page]) -> bool,
+    ) -> Result<Vec<Page>, CdpError> {
         let began = Instant::now();
         loop {
-            let pages = match self.pages().await {
-                Err(CdpError::Broken { .. }) => return Ok(()),
-                pages => pages?,
-            };
-            if pages.iter().all(|other| other.id != page.id) {
-                return Ok(());
-            }
-            if began.elapsed() > CLOSING {
-                tracing::warn!(url = page.url, "a page does not close");
-                return Ok(());
+            let pages = self.pages().await?;
+            if are_right(&pages) || began.elapsed() > limit {
+                return Ok(pages);
             }
             sleep(BETWEEN_LOOKS).await;
         }
